@@ -1,0 +1,51 @@
+// The expected output of a case, in double, for the rows that are checked; and the error that plain rounding makes.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "harness/op.h"
+#include "harness/tensor.h"
+
+namespace fusebench {
+
+struct VerifyRows {
+  bool full = false;
+  std::int64_t rows_per_case = 0;  ///< 0: the default for the op's size
+};
+
+/// Which token rows are checked: first and last, every batch, both sides of tile boundaries, the rest at random from
+/// the case's seed. Sorted, without repeats. (A row holds every head, so every head is checked in every row.)
+std::vector<std::int64_t> choose_rows(const Case& c, const VerifyRows& verify);
+
+/// One output tensor's expected rows. `expected` and `replica` are [rows.size(), cols], row-major.
+struct ExpectedTensor {
+  std::string name;
+  std::int64_t cols = 0;
+  std::vector<double> expected;  ///< exact up to double rounding
+  std::vector<double> replica;   ///< the same formula, rounded to the case's dtype wherever `naive` stores
+};
+
+struct Expected {
+  std::vector<std::int64_t> rows;  ///< token rows; the same for every output tensor
+  std::vector<ExpectedTensor> tensors;
+};
+
+/// Computes with all cores. Inputs are those of read_inputs.
+Expected compute_expected(const Case& c, const InputSet& inputs, const std::vector<std::int64_t>& rows);
+
+/// Expected rows on disk, keyed by case, rows and reference version. A damaged or foreign file counts as missing.
+class OracleCache {
+ public:
+  explicit OracleCache(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  bool load(const Case& c, const std::vector<std::int64_t>& rows, Expected& out) const;
+  void save(const Case& c, const Expected& expected) const;
+  std::filesystem::path path_of(const Case& c, const std::vector<std::int64_t>& rows) const;
+
+ private:
+  std::filesystem::path folder_;
+};
+
+}  // namespace fusebench

@@ -1,0 +1,101 @@
+// One row of results: a case, a variant and a mode. Its JSON form is the single source of every report.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/config.h"
+#include "harness/op.h"
+
+namespace fusebench {
+
+enum class Verdict : std::uint8_t { pass, fail, no_power, unsupported, error, crashed, timeout };
+std::string_view name_of(Verdict verdict);
+
+/// A value, or why there is none: null in the record, with the reason in the column's *_reason.
+template <class T>
+struct Known {
+  std::optional<T> value;
+  std::string reason;
+
+  Known() : reason("not measured") {}
+  Known(T v) : value(std::move(v)) {}
+  static Known unknown(std::string why) {
+    Known k;
+    k.reason = std::move(why);
+    return k;
+  }
+};
+
+/// How a variant's outputs compared with the oracle: see harness/verify.h.
+struct Verification {
+  double rel_l2 = 0;
+  double max_abs = 0;
+  double budget_rel_l2 = 0;
+  double budget_max_abs = 0;
+  std::int64_t nonfinite = 0;
+  bool seed_allclose = false;
+  std::int64_t rows_checked = 0;
+  std::int64_t rows_total = 0;
+};
+
+struct Ratio {
+  double value = 0, lo = 0, hi = 0;  ///< median of paired ratios and its 95% interval
+};
+
+struct StepRow {
+  std::string name;
+  std::string kernel;
+  std::int64_t bytes_read = 0;
+  std::int64_t bytes_written = 0;
+  double flops = 0;
+  Known<double> time_us;
+  Known<std::int64_t> dram_read_bytes;
+  Known<std::int64_t> dram_write_bytes;
+};
+
+struct Row {
+  Case c;
+  std::string variant;
+  Backend backend = Backend::cpu;
+  CacheMode cache = CacheMode::cold;
+  bool graph = false;
+  LoadMode load = LoadMode::sustained;
+
+  Verdict verdict = Verdict::error;
+  std::string reason;  ///< empty only when the verdict is pass
+  std::string kernel;
+  Known<Verification> check;
+  Known<bool> deterministic;
+
+  std::vector<double> samples_us;
+  std::string timing_reason;  ///< why there are no samples, or fewer than asked; empty otherwise
+  int throttled_samples = 0;
+  Known<Ratio> speedup_vs_naive;
+  Known<Ratio> speedup_vs_cublas;  ///< vs `eigen` on the CPU
+
+  double flops = 0;
+  std::int64_t bytes_compulsory = 0;
+  Known<std::int64_t> bytes_modelled;
+  Known<std::int64_t> dram_read_bytes, dram_write_bytes, l2_bytes;
+  std::string traffic_source = "model";
+  Known<bool> l2_resident;
+  Known<double> bandwidth_ceiling_gbps, flops_ceiling_tflops;  ///< not columns: what floor_us is derived from
+
+  Known<std::int64_t> workspace_bytes;
+  Known<double> prepare_us;
+  Known<std::int64_t> prepared_bytes;
+  Known<int> launches;
+  Known<double> sm_mhz, power_w, temperature_c;
+  std::string repro;
+  std::vector<StepRow> steps;
+};
+
+/// Every column of reports/columns.h, in its order, then samples_us and steps. Statistics (median_us, ci95_rel, gbps,
+/// floor_share, ...) are derived here from the samples.
+nlohmann::ordered_json to_json(const Row& row);
+
+}  // namespace fusebench

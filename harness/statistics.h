@@ -1,0 +1,22 @@
+// Statistics of latency samples. All intervals are 95% and free of distribution assumptions (order statistics).
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace fusebench {
+
+struct Interval {
+  double lo = 0, hi = 0;
+};
+
+double median(std::span<const double> samples);              ///< of an empty span: NaN
+double quantile(std::span<const double> samples, double p);  ///< linear between order statistics
+double mean(std::span<const double> samples);
+Interval median_interval(std::span<const double> samples);  ///< binomial order statistics; the range when too few
+/// Half the interval's width over the median.
+double relative_interval(std::span<const double> samples);
+/// base[i] / subject[i] for samples taken in the same round.
+std::vector<double> paired_ratios(std::span<const double> base, std::span<const double> subject);
+
+}  // namespace fusebench

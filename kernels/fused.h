@@ -1,0 +1,89 @@
+// The `fused` variant's kernels: as few passes over device memory as the mathematics allows. Tensors are dense and
+// row-major in `dtype` unless typed float; accumulation and statistics are in fp32.
+//
+// Products read weights that a preparation step has reordered so that the two values an epilogue needs together lie
+// in neighbouring columns of the product: gate and up of the same hidden unit, or the two elements of a RoPE pair.
+#pragma once
+
+#include "kernels/types.h"
+
+namespace fusebench::kernels {
+
+/// Which implementation a launch takes. Chosen in one place, `variants/choose.h`, by device and shape.
+enum class GemmKernel : std::uint8_t {
+  cpu,
+  portable,            ///< mma.sync with a cp.async pipeline: sm_80 and later, 16-byte aligned rows (k % 8 == 0)
+  portable_unaligned,  ///< the same arithmetic with element loads: any base, any k
+};
+enum class AttentionKernel : std::uint8_t {
+  cpu,
+  portable,  ///< mma.sync, online softmax, cp.async: 16-byte aligned rows (head_dim % 8 == 0), head_dim <= 256
+  portable_unaligned,  ///< the same with element loads: any base, any head_dim <= 256
+};
+
+/// Where a QKV product's columns go: q [rows, heads, head_dim], k and v [.., kv_heads, head_dim] at kv_rows.
+struct QkvShape {
+  std::int64_t rows = 1;  ///< batch · seq
+  std::int64_t dim = 1;
+  std::int64_t heads = 1;
+  std::int64_t kv_heads = 1;
+  std::int64_t head_dim = 1;
+  std::int64_t seq = 1;  ///< row r has position r % seq in cos and sin
+  RowMap kv_rows;
+  Pairing pairing = Pairing::interleaved;
+
+#ifdef __CUDACC__
+  __host__ __device__
+#endif
+      constexpr std::int64_t
+      columns() const {
+    return (heads + 2 * kv_heads) * head_dim;
+  }
+};
+
+struct Fused {
+  // y = x / sqrt(mean(x²) + eps) · weight: one pass, the row stays on chip
+  void (*rmsnorm)(const Exec&, DType, const void* x, const void* weight, float eps, void* y, std::int64_t rows,
+                  std::int64_t cols);
+
+  // h = x + r, rounded to dtype and stored; y = rmsnorm(the stored h)
+  void (*add_rmsnorm)(const Exec&, DType, const void* x, const void* r, const void* weight, float eps, void* h, void* y,
+                      std::int64_t rows, std::int64_t cols);
+
+  // q and k rotated in one launch; q [rows, heads, head_dim], k [rows, kv_heads, head_dim]; cos, sin [seq, head_dim/2]
+  void (*rope)(const Exec&, DType, Pairing, const void* q, const void* k, const float* cos, const float* sin,
+               void* q_out, void* k_out, std::int64_t rows, std::int64_t heads, std::int64_t kv_heads,
+               std::int64_t head_dim, std::int64_t seq);
+
+  // y = silu(g) · u over n elements; silu(-inf) = 0
+  void (*swiglu)(const Exec&, DType, const void* g, const void* u, void* y, std::int64_t n);
+
+  // out = softmax(q·kᵀ / sqrt(head_dim) + mask)·v with online softmax; scores never leave the chip
+  void (*attention)(const Exec&, AttentionKernel, DType, const void* q, const void* k, const void* v, void* out,
+                    AttentionShape);
+
+  // out[m, n] = a[m, k] · weight[n, k]ᵀ + residual[m, n]
+  void (*product_residual)(const Exec&, GemmKernel, DType, const void* a, const void* weight, const void* residual,
+                           void* out, std::int64_t m, std::int64_t n, std::int64_t k);
+
+  // q, k, v = split(a[rows, dim] · weight[columns, dim]ᵀ), q and k rotated, k and v stored at kv_rows
+  void (*product_rope)(const Exec&, GemmKernel, DType, const void* a, const void* prepared_weight, const float* cos,
+                       const float* sin, void* q, void* k, void* v, QkvShape);
+
+  // y[m, hidden] = silu(a · gateᵀ) · (a · upᵀ)
+  void (*product_swiglu)(const Exec&, GemmKernel, DType, const void* a, const void* prepared_weight, void* y,
+                         std::int64_t m, std::int64_t hidden, std::int64_t k);
+
+  // [columns, dim]: rows of wq, wk, wv one after the other; with Pairing::half each q and k head's rows are reordered
+  // to 0, d/2, 1, d/2 + 1, ... so that a pair is neighbours
+  void (*prepare_qkv)(const Exec&, DType, const void* wq, const void* wk, const void* wv, void* prepared, QkvShape);
+
+  // [2·hidden, k]: row 2i is gate's row i, row 2i + 1 is up's
+  void (*prepare_gate_up)(const Exec&, DType, const void* gate, const void* up, void* prepared, std::int64_t hidden,
+                          std::int64_t k);
+};
+
+const Fused& cuda_fused();  ///< fp16 and bf16; fp32 too in rmsnorm, add_rmsnorm, rope and swiglu
+const Fused& cpu_fused();   ///< fp32 alone
+
+}  // namespace fusebench::kernels
