@@ -1,0 +1,94 @@
+// A machine's memory, stream and clock: all that the harness asks of a backend.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/plan.h"
+
+namespace fusebench {
+
+struct DeviceFacts {
+  Backend backend = Backend::cpu;
+  std::string name;
+  std::string uuid;     ///< empty on the CPU
+  std::string driver;   ///< CUDA driver API version; empty on the CPU
+  std::string runtime;  ///< CUDA runtime version; empty on the CPU
+  int compute_capability = 0;
+  int multiprocessors = 0;    ///< cores on the CPU
+  std::int64_t l2_bytes = 0;  ///< last-level cache
+  std::int64_t memory_bytes = 0;
+  std::vector<std::string> warnings;  ///< a busy GPU, a MIG slice
+};
+
+/// One backend's memory, stream and clock. Calls throw std::runtime_error that names the failing call, file and line.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual const DeviceFacts& facts() const = 0;
+  virtual Exec exec() const = 0;
+  virtual std::int64_t free_bytes() const = 0;
+
+  virtual void* allocate(std::int64_t bytes) = 0;  ///< aligned to 256 bytes
+  virtual void release(void* memory) noexcept = 0;
+  virtual void copy_in(void* device, const void* host, std::int64_t bytes) = 0;
+  virtual void copy_out(void* host, const void* device, std::int64_t bytes) = 0;
+  virtual void fill(void* device, std::uint8_t byte, std::int64_t bytes) = 0;  ///< queued like a launch
+  /// Depends on every bit and its position.
+  virtual std::uint64_t checksum(const void* device, std::int64_t bytes) = 0;
+
+  /// Writes twice the last-level cache, then reads as many clean bytes, so that what follows starts cold and no dirty
+  /// line is written back inside it. Resets persisting lines.
+  virtual void flush_cache() = 0;
+  virtual void synchronize() = 0;
+  /// The device's time from the start of `work` to its end; host overhead counts only where the device waits for it.
+  virtual double time_us(const std::function<void()>& work) = 0;
+  /// Records what `work` launches and returns a function that replays it as one graph. Throws where there are none.
+  virtual std::function<void()> capture(const std::function<void()>& work) = 0;
+
+  Target target() const;
+};
+
+std::unique_ptr<Device> open_cpu_device();
+/// Throws std::runtime_error with one clear line when the build or the machine has no such device.
+std::unique_ptr<Device> open_cuda_device(int index);
+/// 0 without a driver, a device, or CUDA in the build.
+int cuda_device_count();
+
+/// Memory of a device that is given back with its owner.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  DeviceMemory(Device& device, std::int64_t bytes) : device_(&device), data_(device.allocate(bytes)), bytes_(bytes) {}
+  ~DeviceMemory() {
+    if (data_ != nullptr) device_->release(data_);
+  }
+  DeviceMemory(DeviceMemory&& other) noexcept { swap(other); }
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept {
+    DeviceMemory taken(std::move(other));
+    swap(taken);
+    return *this;
+  }
+
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  void swap(DeviceMemory& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+  }
+
+  Device* device_ = nullptr;
+  void* data_ = nullptr;
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace fusebench

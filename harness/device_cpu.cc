@@ -1,0 +1,131 @@
+#include <fmt/core.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+#include <thread>
+
+#include "harness/device.h"
+
+namespace fusebench {
+namespace {
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
+  }
+  return "CPU";
+}
+
+std::int64_t last_level_cache_bytes() {
+  const long l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return std::max({l3, l2, 1L << 20});
+}
+
+class CpuDevice final : public Device {
+ public:
+  CpuDevice() {
+    facts_.name = processor_name();
+    facts_.multiprocessors = static_cast<int>(std::thread::hardware_concurrency());
+    facts_.l2_bytes = last_level_cache_bytes();
+    facts_.memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+    // A shared server's last-level cache can be hundreds of MiB; more than this only costs time.
+    flush_.resize(static_cast<std::size_t>(std::min<std::int64_t>(2 * facts_.l2_bytes, 64 << 20)) /
+                  sizeof(std::uint64_t));
+  }
+
+  const DeviceFacts& facts() const override { return facts_; }
+  Exec exec() const override { return {}; }
+
+  std::int64_t free_bytes() const override {
+    std::ifstream file("/proc/meminfo");
+    for (std::string line; std::getline(file, line);) {
+      if (line.rfind("MemAvailable:", 0) == 0) return std::strtoll(line.c_str() + 13, nullptr, 10) * 1024;
+    }
+    return facts_.memory_bytes;
+  }
+
+  void* allocate(std::int64_t bytes) override {
+    const std::size_t rounded = (static_cast<std::size_t>(bytes) + 255) / 256 * 256;
+    void* memory = std::aligned_alloc(256, std::max<std::size_t>(rounded, 256));
+    if (memory == nullptr) throw std::runtime_error(fmt::format("aligned_alloc: {} bytes are not available", bytes));
+    return memory;
+  }
+  void release(void* memory) noexcept override { std::free(memory); }
+  void copy_in(void* device, const void* host, std::int64_t bytes) override {
+    std::memcpy(device, host, static_cast<std::size_t>(bytes));
+  }
+  void copy_out(void* host, const void* device, std::int64_t bytes) override {
+    std::memcpy(host, device, static_cast<std::size_t>(bytes));
+  }
+  void fill(void* device, std::uint8_t byte, std::int64_t bytes) override {
+    std::memset(device, byte, static_cast<std::size_t>(bytes));
+  }
+
+  std::uint64_t checksum(const void* device, std::int64_t bytes) override {
+    const auto* data = static_cast<const unsigned char*>(device);
+    std::uint64_t sum = 0;
+    for (std::int64_t i = 0; i < bytes; i += 8) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, data + i, static_cast<std::size_t>(std::min<std::int64_t>(8, bytes - i)));
+      sum += mix(word ^ mix(static_cast<std::uint64_t>(i)));
+    }
+    return sum;
+  }
+
+  void flush_cache() override {
+    std::uint64_t sum = 0;
+    for (std::uint64_t& word : flush_) word += 1;
+    for (const std::uint64_t word : flush_) sum += word;
+    sink_ = sum;
+  }
+  void synchronize() override {}
+  double time_us(const std::function<void()>& work) override {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+  }
+  std::function<void()> capture(const std::function<void()>& /*work*/) override {
+    throw Unsupported("graphs exist on CUDA alone");
+  }
+
+ private:
+  static std::uint64_t mix(std::uint64_t z) {  // the finaliser of splitmix64
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+    return z ^ (z >> 31);
+  }
+
+  DeviceFacts facts_;
+  std::vector<std::uint64_t> flush_;
+  volatile std::uint64_t sink_ = 0;
+};
+
+}  // namespace
+
+Target Device::target() const {
+  const DeviceFacts& f = facts();
+  return {.backend = f.backend,
+          .compute_capability = f.compute_capability,
+          .multiprocessors = f.multiprocessors,
+          .l2_bytes = f.l2_bytes};
+}
+
+std::unique_ptr<Device> open_cpu_device() { return std::make_unique<CpuDevice>(); }
+
+#if !FUSEBENCH_HAS_CUDA
+std::unique_ptr<Device> open_cuda_device(int /*index*/) {
+  throw std::runtime_error(
+      "this build has no CUDA; configure with FUSEBENCH_CUDA=ON and CUDA 12.8 or later, or use --backend cpu");
+}
+int cuda_device_count() { return 0; }
+#endif
+
+}  // namespace fusebench

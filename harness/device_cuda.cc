@@ -1,0 +1,183 @@
+#include <cuda_runtime.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "harness/device.h"
+#include "harness/device_kernels.h"
+
+namespace fusebench {
+namespace {
+
+void check(cudaError_t status, const char* call, const char* file, int line) {
+  if (status == cudaSuccess) return;
+  throw std::runtime_error(fmt::format("{}: {} ({}:{})", call, cudaGetErrorString(status), file, line));
+}
+#define FUSEBENCH_CHECK(call) check((call), #call, __FILE__, __LINE__)
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(int index) {
+    FUSEBENCH_CHECK(cudaSetDevice(index));
+    FUSEBENCH_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    FUSEBENCH_CHECK(cudaEventCreate(&start_));
+    FUSEBENCH_CHECK(cudaEventCreate(&stop_));
+    read_facts(index);
+    flush_bytes_ = 2 * std::max<std::int64_t>(facts_.l2_bytes, 1 << 20);
+    FUSEBENCH_CHECK(cudaMalloc(&dirty_, static_cast<std::size_t>(flush_bytes_)));
+    FUSEBENCH_CHECK(cudaMalloc(&clean_, static_cast<std::size_t>(flush_bytes_)));
+    FUSEBENCH_CHECK(cudaMemset(clean_, 0, static_cast<std::size_t>(flush_bytes_)));
+    FUSEBENCH_CHECK(cudaMalloc(&sum_, sizeof(unsigned long long)));
+  }
+  ~CudaDevice() override {
+    cudaFree(dirty_);
+    cudaFree(clean_);
+    cudaFree(sum_);
+    cudaEventDestroy(start_);
+    cudaEventDestroy(stop_);
+    cudaStreamDestroy(stream_);
+  }
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
+
+  const DeviceFacts& facts() const override { return facts_; }
+  Exec exec() const override { return {.backend = Backend::cuda, .stream = stream_}; }
+
+  std::int64_t free_bytes() const override {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    FUSEBENCH_CHECK(cudaMemGetInfo(&free, &total));
+    return static_cast<std::int64_t>(free);
+  }
+  void* allocate(std::int64_t bytes) override {
+    void* memory = nullptr;
+    FUSEBENCH_CHECK(cudaMalloc(&memory, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1))));
+    return memory;
+  }
+  void release(void* memory) noexcept override { cudaFree(memory); }
+  void copy_in(void* device, const void* host, std::int64_t bytes) override {
+    FUSEBENCH_CHECK(cudaMemcpyAsync(device, host, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream_));
+    synchronize();
+  }
+  void copy_out(void* host, const void* device, std::int64_t bytes) override {
+    FUSEBENCH_CHECK(cudaMemcpyAsync(host, device, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream_));
+    synchronize();
+  }
+  void fill(void* device, std::uint8_t byte, std::int64_t bytes) override {
+    FUSEBENCH_CHECK(cudaMemsetAsync(device, byte, static_cast<std::size_t>(bytes), stream_));
+  }
+  std::uint64_t checksum(const void* device, std::int64_t bytes) override {
+    FUSEBENCH_CHECK(cudaMemsetAsync(sum_, 0, sizeof(unsigned long long), stream_));
+    launch_checksum(device, bytes, sum_, grid(), stream_);
+    FUSEBENCH_CHECK(cudaGetLastError());
+    unsigned long long sum = 0;
+    copy_out(&sum, sum_, sizeof(sum));
+    return sum;
+  }
+
+  void flush_cache() override {
+    FUSEBENCH_CHECK(cudaCtxResetPersistingL2Cache());
+    launch_write(dirty_, flush_bytes_, ++flushes_, grid(), stream_);
+    FUSEBENCH_CHECK(cudaGetLastError());
+    launch_read(clean_, flush_bytes_, reinterpret_cast<unsigned*>(sum_), grid(), stream_);
+    FUSEBENCH_CHECK(cudaGetLastError());
+  }
+  void synchronize() override { FUSEBENCH_CHECK(cudaStreamSynchronize(stream_)); }
+  double time_us(const std::function<void()>& work) override {
+    FUSEBENCH_CHECK(cudaEventRecord(start_, stream_));
+    work();
+    FUSEBENCH_CHECK(cudaEventRecord(stop_, stream_));
+    FUSEBENCH_CHECK(cudaEventSynchronize(stop_));
+    float ms = 0;
+    FUSEBENCH_CHECK(cudaEventElapsedTime(&ms, start_, stop_));
+    return 1e3 * static_cast<double>(ms);
+  }
+  std::function<void()> capture(const std::function<void()>& work) override {
+    cudaGraph_t graph = nullptr;
+    FUSEBENCH_CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+    try {
+      work();
+    } catch (...) {
+      cudaStreamEndCapture(stream_, &graph);
+      if (graph != nullptr) cudaGraphDestroy(graph);
+      throw;
+    }
+    FUSEBENCH_CHECK(cudaStreamEndCapture(stream_, &graph));
+    cudaGraphExec_t replay = nullptr;
+    const cudaError_t status = cudaGraphInstantiate(&replay, graph, 0);
+    cudaGraphDestroy(graph);
+    check(status, "cudaGraphInstantiate", __FILE__, __LINE__);
+    const std::shared_ptr<CUgraphExec_st> owned(replay, [](cudaGraphExec_t exec) { cudaGraphExecDestroy(exec); });
+    return [owned, stream = stream_] { FUSEBENCH_CHECK(cudaGraphLaunch(owned.get(), stream)); };
+  }
+
+ private:
+  void read_facts(int index) {
+    cudaDeviceProp p{};
+    FUSEBENCH_CHECK(cudaGetDeviceProperties(&p, index));
+    int driver = 0;
+    int runtime = 0;
+    FUSEBENCH_CHECK(cudaDriverGetVersion(&driver));
+    FUSEBENCH_CHECK(cudaRuntimeGetVersion(&runtime));
+    facts_.backend = Backend::cuda;
+    facts_.name = p.name;
+    facts_.uuid = "GPU";
+    for (int i = 0; i < 16; ++i) {
+      const bool dash = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
+      facts_.uuid += fmt::format("{}{:02x}", dash ? "-" : "", static_cast<unsigned char>(p.uuid.bytes[i]));
+    }
+    facts_.driver = fmt::format("{}.{}", driver / 1000, driver % 1000 / 10);
+    facts_.runtime = fmt::format("{}.{}", runtime / 1000, runtime % 1000 / 10);
+    facts_.compute_capability = 10 * p.major + p.minor;
+    facts_.multiprocessors = p.multiProcessorCount;
+    facts_.l2_bytes = p.l2CacheSize;
+    facts_.memory_bytes = static_cast<std::int64_t>(p.totalGlobalMem);
+    if (facts_.name.find("MIG") != std::string::npos) {
+      facts_.warnings.emplace_back("the device is a MIG slice: its bandwidth and caches are a part of the card's");
+    }
+    // Without NVML, memory that is in use before we allocate is what tells of another process. The driver and our
+    // own context take some hundred MiB.
+    const std::int64_t used = facts_.memory_bytes - free_bytes();
+    if (used > (std::int64_t{2} << 30)) {
+      facts_.warnings.push_back(
+          fmt::format("the GPU is in use: {:.1f} GiB are taken by others; timings may be disturbed",
+                      static_cast<double>(used) / (1 << 30)));
+    }
+  }
+  int grid() const { return 4 * facts_.multiprocessors; }
+
+  DeviceFacts facts_;
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t start_ = nullptr;
+  cudaEvent_t stop_ = nullptr;
+  std::int64_t flush_bytes_ = 0;
+  void* dirty_ = nullptr;
+  void* clean_ = nullptr;
+  unsigned long long* sum_ = nullptr;
+  unsigned flushes_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> open_cuda_device(int index) {
+  const int count = cuda_device_count();
+  if (count == 0) throw std::runtime_error("no CUDA device is available; use --backend cpu, or see `nvidia-smi`");
+  if (index < 0 || index >= count) {
+    throw std::runtime_error(fmt::format("--device {}: there are {} CUDA devices, numbered from 0", index, count));
+  }
+  return std::make_unique<CudaDevice>(index);
+}
+
+int cuda_device_count() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) {
+    cudaGetLastError();  // no driver is an answer, not a failure
+    return 0;
+  }
+  return count;
+}
+
+}  // namespace fusebench
