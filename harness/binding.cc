@@ -1,0 +1,200 @@
+#include "harness/binding.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+#include "harness/ranges.h"
+
+namespace fusebench {
+namespace {
+
+constexpr std::int64_t kAlignmentBytes = 256;
+constexpr std::int64_t kGuardBytes = 256;
+constexpr std::uint8_t kGuardByte = 0xa5;
+constexpr std::uint8_t kPoisonByte = 0xff;  // all ones is a NaN in fp16, bf16 and fp32
+
+std::int64_t align(std::int64_t bytes) { return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes; }
+
+// A tensor between its guards, and the offset by which its base may be shifted.
+std::int64_t footprint(const TensorSpec& spec) {
+  return kGuardBytes + align(spec.bytes() + kGuardBytes + kAlignmentBytes);
+}
+
+}  // namespace
+
+CaseMemory::CaseMemory(Device& device, const OpSpec& spec, const InputSet& inputs, std::int64_t base_offset_bytes)
+    : device_(device), arena_(device, bytes_needed(spec)) {
+  std::int64_t end = 0;
+  for (const TensorSpec& tensor : spec.tensors) {
+    places_.push_back({.offset = end + kGuardBytes + base_offset_bytes, .spec = tensor});
+    end += footprint(tensor);
+  }
+  device_.fill(arena_.data(), kGuardByte, arena_.bytes());
+  for (const Place& place : places_) {
+    if (place.spec.role == Role::output) continue;
+    const HostTensor& input = inputs.find(place.spec.name)->second;
+    device_.copy_in(arena_.data() + place.offset, input.data.data(), place.spec.bytes());
+  }
+  poison_outputs();
+  device_.synchronize();
+}
+
+std::int64_t CaseMemory::bytes_needed(const OpSpec& spec) {
+  std::int64_t bytes = 0;
+  for (const TensorSpec& tensor : spec.tensors) bytes += footprint(tensor);
+  return bytes;
+}
+
+void CaseMemory::reserve_workspace(std::int64_t bytes) {
+  workspace_ = DeviceMemory();  // before the next: both at once may not fit
+  workspace_ = DeviceMemory(device_, std::max<std::int64_t>(bytes, kAlignmentBytes));
+}
+
+std::byte* CaseMemory::address(std::string_view name) const {
+  for (const Place& place : places_) {
+    if (place.spec.name == name) return arena_.data() + place.offset;
+  }
+  throw std::out_of_range(fmt::format("the op has no tensor '{}'", name));
+}
+
+// Contiguous blocks of what a launch may write (outputs) or must leave alone.
+template <class Visit>
+void CaseMemory::for_each_block(const Place& place, bool outputs, Visit visit) const {
+  std::byte* base = arena_.data() + place.offset;
+  if (place.spec.role != Role::cache) {
+    if ((place.spec.role == Role::output) == outputs) visit(base, place.spec.bytes());
+    return;
+  }
+  const RowMap map = place.spec.output_rows;
+  const std::int64_t row_bytes = place.spec.cols * bytes_of(place.spec.dtype);
+  for (std::int64_t first = 0; first < place.spec.rows; first += map.capacity) {
+    if (outputs) {
+      visit(base + (first + map.past) * row_bytes, map.seq * row_bytes);
+    } else {
+      visit(base + first * row_bytes, map.past * row_bytes);
+    }
+  }
+}
+
+void CaseMemory::poison_outputs() {
+  for (const Place& place : places_) {
+    for_each_block(place, true, [&](std::byte* data, std::int64_t bytes) { device_.fill(data, kPoisonByte, bytes); });
+  }
+}
+
+void CaseMemory::poison_workspace() {
+  if (workspace_.data() != nullptr) device_.fill(workspace_.data(), kPoisonByte, workspace_.bytes());
+}
+
+std::uint64_t CaseMemory::input_checksum() const {
+  std::uint64_t sum = 0;
+  for (const Place& place : places_) {
+    for_each_block(place, false,
+                   [&](std::byte* data, std::int64_t bytes) { sum = 31 * sum + device_.checksum(data, bytes); });
+  }
+  return sum;
+}
+
+std::uint64_t CaseMemory::output_checksum() const {
+  std::uint64_t sum = 0;
+  for (const Place& place : places_) {
+    for_each_block(place, true,
+                   [&](std::byte* data, std::int64_t bytes) { sum = 31 * sum + device_.checksum(data, bytes); });
+  }
+  return sum;
+}
+
+HostTensor CaseMemory::read_output(const TensorSpec& spec) const {
+  const auto place =
+      std::find_if(places_.begin(), places_.end(), [&](const Place& p) { return p.spec.name == spec.name; });
+  std::int64_t bytes = 0;
+  for_each_block(*place, true, [&](std::byte*, std::int64_t block) { bytes += block; });
+  HostTensor tensor(spec.dtype, bytes / (spec.cols * bytes_of(spec.dtype)), spec.cols);
+  std::int64_t at = 0;
+  for_each_block(*place, true, [&](std::byte* data, std::int64_t block) {
+    device_.copy_out(tensor.data.data() + at, data, block);
+    at += block;
+  });
+  return tensor;
+}
+
+std::string CaseMemory::damage() const {
+  std::array<std::uint8_t, kGuardBytes> guard{};
+  for (const Place& place : places_) {
+    for (const bool before : {true, false}) {
+      const std::int64_t offset = before ? place.offset - kGuardBytes : place.offset + place.spec.bytes();
+      device_.copy_out(guard.data(), arena_.data() + offset, kGuardBytes);
+      const auto hit = std::find_if(guard.begin(), guard.end(), [](std::uint8_t byte) { return byte != kGuardByte; });
+      if (hit == guard.end()) continue;
+      return before ? fmt::format("wrote {} bytes before the start of {}", guard.end() - hit, place.spec.name)
+                    : fmt::format("wrote {} bytes past the end of {}", hit - guard.begin() + 1, place.spec.name);
+    }
+  }
+  return {};
+}
+
+void CaseMemory::repair_guards() {
+  for (const Place& place : places_) {
+    device_.fill(arena_.data() + place.offset - kGuardBytes, kGuardByte, kGuardBytes);
+    device_.fill(arena_.data() + place.offset + place.spec.bytes(), kGuardByte, kGuardBytes);
+  }
+  device_.synchronize();
+}
+
+BoundPlan::BoundPlan(Device& device, Plan plan, const CaseMemory& memory)
+    : device_(device), plan_(std::move(plan)), prepared_(device, std::max(prepared_bytes(plan_), kAlignmentBytes)) {
+  const Layout layout = lay_out_workspace(plan_, kAlignmentBytes);
+  if (layout.bytes > memory.workspace().bytes()) throw std::logic_error("the workspace is smaller than the plan needs");
+  std::vector<void*> addresses;
+  std::int64_t prepared = 0;
+  for (std::size_t i = 0; i < plan_.tensors().size(); ++i) {
+    const PlanTensor& tensor = plan_.tensors()[i];
+    if (tensor.storage == Storage::op) {
+      addresses.push_back(memory.address(tensor.name));
+    } else if (tensor.storage == Storage::workspace) {
+      addresses.push_back(memory.workspace().data() + layout.offsets[i]);
+    } else {
+      addresses.push_back(prepared_.data() + prepared);
+      prepared += align(tensor.bytes());
+    }
+  }
+  bindings_ = Bindings(std::move(addresses));
+}
+
+std::int64_t BoundPlan::workspace_bytes(const Plan& plan) { return lay_out_workspace(plan, kAlignmentBytes).bytes; }
+
+std::int64_t BoundPlan::prepared_bytes(const Plan& plan) {
+  std::int64_t bytes = 0;
+  for (const PlanTensor& tensor : plan.tensors()) {
+    if (tensor.storage == Storage::prepared) bytes += align(tensor.bytes());
+  }
+  return bytes;
+}
+
+void BoundPlan::prepare() {
+  const Exec exec = device_.exec();
+  if (!plan_.preparation().empty()) {
+    prepare_us_ = device_.time_us([&] {
+      for (const Step& step : plan_.preparation()) step.launch(exec, bindings_);
+    });
+  }
+  for (Step& step : plan_.steps()) {
+    // What a step reads must hold real data while its candidates are timed, so the steps before it run first.
+    if (step.tune) step.kernel = step.tune(exec, bindings_);
+    step.launch(exec, bindings_);
+  }
+  device_.synchronize();
+}
+
+void BoundPlan::launch() const {
+  const Exec exec = device_.exec();
+  for (const Step& step : plan_.steps()) {
+    const Range range(step.name, step.bytes_read() + step.bytes_written());
+    step.launch(exec, bindings_);
+  }
+}
+
+}  // namespace fusebench
