@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,9 @@ struct Verification {
 struct Ratio {
   double value = 0, lo = 0, hi = 0;  ///< median of paired ratios and its 95% interval
 };
+
+/// Of rounds that both took part in. With fewer than kSamplesFor95 of them lo and hi are NaN, which becomes null.
+Known<Ratio> paired_speedup(std::span<const double> base_us, std::span<const double> subject_us);
 
 struct StepRow {
   std::string name;
@@ -95,7 +99,8 @@ struct Row {
 };
 
 /// Every column of reports/columns.h, in its order, then samples_us and steps. Statistics (median_us, ci95_rel, gbps,
-/// floor_share, ...) are derived here from the samples.
+/// floor_share, ...) are derived here from the samples. What is unknown or not finite is null, with why in its reason
+/// column.
 nlohmann::ordered_json to_json(const Row& row);
 
 }  // namespace fusebench

@@ -1,10 +1,15 @@
-// Statistics of latency samples. All intervals are 95% and free of distribution assumptions (order statistics).
+// Statistics of latency samples, which must be finite. All intervals are 95% and free of distribution assumptions
+// (order statistics).
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
 namespace fusebench {
+
+/// With fewer, even the range holds the median less often than in 95% of cases: 1 - 2^(1-n).
+inline constexpr std::size_t kSamplesFor95 = 6;
 
 struct Interval {
   double lo = 0, hi = 0;
