@@ -102,6 +102,7 @@ struct TensorSpec {
 ///   block        x, norm1_weight, wq, wk, wv, cos, sin, wo, norm2_weight, w_gate, w_up, w_down,
 ///                [k, v: caches where P > 0] -> out
 /// cos and sin are [S, d/2] in fp32, for positions P .. P+S-1.
+/// spec_of takes a canonical case, and throws std::overflow_error where bytes would pass 2^63.
 struct OpSpec {
   std::vector<TensorSpec> tensors;
   double flops = 0;
