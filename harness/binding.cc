@@ -32,14 +32,18 @@ CaseMemory::CaseMemory(Device& device, const OpSpec& spec, const InputSet& input
     places_.push_back({.offset = end + kGuardBytes + base_offset_bytes, .spec = tensor});
     end += footprint(tensor);
   }
+  restore(inputs);
+  poison_outputs();
+  device_.synchronize();
+}
+
+void CaseMemory::restore(const InputSet& inputs) {
   device_.fill(arena_.data(), kGuardByte, arena_.bytes());
   for (const Place& place : places_) {
     if (place.spec.role == Role::output) continue;
     const HostTensor& input = inputs.find(place.spec.name)->second;
     device_.copy_in(arena_.data() + place.offset, input.data.data(), place.spec.bytes());
   }
-  poison_outputs();
-  device_.synchronize();
 }
 
 std::int64_t CaseMemory::bytes_needed(const OpSpec& spec) {
@@ -134,14 +138,6 @@ std::string CaseMemory::damage() const {
     }
   }
   return {};
-}
-
-void CaseMemory::repair_guards() {
-  for (const Place& place : places_) {
-    device_.fill(arena_.data() + place.offset - kGuardBytes, kGuardByte, kGuardBytes);
-    device_.fill(arena_.data() + place.offset + place.spec.bytes(), kGuardByte, kGuardBytes);
-  }
-  device_.synchronize();
 }
 
 BoundPlan::BoundPlan(Device& device, Plan plan, const CaseMemory& memory)

@@ -34,7 +34,7 @@ class CaseMemory {
   HostTensor read_output(const TensorSpec& spec) const;
   /// Names the tensor beside which something was written, and where; empty when all guard bands are whole.
   std::string damage() const;
-  void repair_guards();
+  void restore(const InputSet& inputs);  ///< inputs and guard bands, after a launch that wrote where it must not
 
  private:
   struct Place {

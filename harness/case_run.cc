@@ -1,0 +1,463 @@
+#include "harness/case_run.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "harness/binding.h"
+#include "harness/dump.h"
+#include "harness/ranges.h"
+#include "harness/sampler.h"
+#include "harness/statistics.h"
+#include "harness/verify.h"
+
+namespace fusebench {
+namespace {
+
+constexpr std::size_t kRowsToOracle = 8;  // of those in which a variant and naive disagree
+
+// A variant on its way through the stages. It leaves with a verdict other than pass, and is then not timed.
+struct Contender {
+  std::string name;
+  bool witness = false;  // naive, planned only to compare unsampled rows with: no row is reported
+  std::optional<Plan> planned;
+  std::unique_ptr<BoundPlan> bound;
+  Verdict verdict = Verdict::error;
+  std::string reason = "not run";
+  std::optional<Verification> check;
+  std::uint64_t verified_checksum = 0;
+  std::vector<Output> outputs;  // of the verified launch; naive keeps them
+
+  bool alive() const { return verdict == Verdict::pass; }
+  void leave(Verdict why, std::string text) {
+    verdict = why;
+    reason = std::move(text);
+    bound.reset();
+  }
+};
+
+struct Mode {
+  CacheMode cache = CacheMode::cold;
+  bool graph = false;
+};
+
+std::vector<Mode> modes_of(const Measure& measure) {
+  std::vector<Mode> modes;
+  for (const bool graph : measure.graph) {
+    for (const CacheMode cache : measure.cache) modes.push_back({cache, graph});
+  }
+  return modes;
+}
+
+class CaseRun {
+ public:
+  CaseRun(const Case& c, const std::vector<std::string>& names, CaseContext& context)
+      : case_(c), context_(context), device_(context.device), spec_(spec_of(c)) {
+    for (const std::string& name : names) contenders_.push_back({.name = name});
+  }
+
+  CaseResult run() {
+    const Range range(case_id(case_));
+    try {
+      prepare();
+    } catch (const DeviceLost& lost) {
+      lost_ = lost.what();
+    } catch (const std::exception& failure) {
+      abandon(Verdict::error, failure.what());
+      confirm_device(failure.what());
+    }
+    for (const Mode mode : modes_of(context_.measure)) {
+      std::vector<Timing> timings(contenders_.size());
+      if (lost_.empty()) {
+        try {
+          timings = time(mode);
+        } catch (const DeviceLost& lost) {
+          lost_ = lost.what();
+        }
+      }
+      report(mode, timings);
+    }
+    return {std::move(rows_), lost_};
+  }
+
+ private:
+  struct Timing {
+    Samples samples;
+    Verdict verdict = Verdict::error;  // pass: what was timed is what was checked
+    std::string reason = "not timed";
+    std::optional<bool> deterministic;
+  };
+
+  // --- stages ---
+
+  void prepare() {
+    plan();
+    admit();
+    if (std::none_of(contenders_.begin(), contenders_.end(), [](const Contender& s) { return s.alive(); })) return;
+    context_.note("drawing inputs");
+    inputs_ = read_inputs(spec_, *context_.source(case_));
+    context_.note("computing the oracle");
+    expected_ = expected_rows(case_, inputs_, context_.measure.verify, context_.oracle_cache);
+    bind();
+    for (Contender& contender : contenders_) {
+      if (!contender.alive()) continue;
+      context_.note(contender.name + ": preparing and verifying");
+      guarded(contender, [&] { verify(contender); });
+    }
+    dump();
+  }
+
+  void plan() {
+    const Target target = [&] {
+      Target t = device_.target();
+      if (context_.base_offset_bytes != 0) t.alignment_bytes = context_.base_offset_bytes;
+      return t;
+    }();
+    const bool sampled = static_cast<std::int64_t>(choose_rows(case_, context_.measure.verify).size()) < case_.tokens();
+    if (sampled &&
+        std::none_of(contenders_.begin(), contenders_.end(), [](const Contender& s) { return s.name == "naive"; })) {
+      contenders_.insert(contenders_.begin(), {.name = "naive", .witness = true});
+    }
+    // naive comes first: the others' unsampled rows are compared with its own.
+    std::stable_partition(contenders_.begin(), contenders_.end(), [](const Contender& s) { return s.name == "naive"; });
+    for (Contender& contender : contenders_) plan_one(contender, target);
+  }
+
+  void plan_one(Contender& contender, const Target& target) {
+    const Backend backend = device_.facts().backend;
+    const Variant* variant = context_.variants.find(case_.op, backend, contender.name);
+    if (variant == nullptr) {
+      contender.leave(
+          Verdict::unsupported,
+          fmt::format("{} has no variant '{}' on {}; it has {}", name_of(case_.op), contender.name, name_of(backend),
+                      fmt::join(default_variants(context_.variants, case_.op, backend), ", ")));
+      return;
+    }
+    if (std::find(variant->dtypes.begin(), variant->dtypes.end(), case_.dtype) == variant->dtypes.end()) {
+      std::vector<std::string_view> known;
+      for (const DType dtype : variant->dtypes) known.push_back(name_of(dtype));
+      contender.leave(Verdict::unsupported, fmt::format("{} of {} takes {}, not {}", contender.name, name_of(case_.op),
+                                                        fmt::join(known, ", "), name_of(case_.dtype)));
+      return;
+    }
+    try {
+      contender.planned = variant->plan(case_, target);
+      contender.verdict = Verdict::pass;
+    } catch (const Unsupported& limit) {
+      contender.leave(Verdict::unsupported, limit.what());
+    }
+  }
+
+  // Who fits into device memory, found before anything is allocated.
+  void admit() {
+    const std::int64_t available = device_.free_bytes();
+    std::int64_t resident = CaseMemory::bytes_needed(spec_);
+    std::int64_t workspace = 0;
+    for (Contender& contender : contenders_) {
+      if (!contender.alive()) continue;
+      const std::int64_t prepared = BoundPlan::prepared_bytes(*contender.planned);
+      const std::int64_t arena = std::max(workspace, BoundPlan::workspace_bytes(*contender.planned));
+      const std::int64_t needed = resident + prepared + arena;
+      if (needed > available) {
+        contender.leave(
+            Verdict::unsupported,
+            fmt::format("needs {} bytes of device memory beside the case's other variants, {} are available", needed,
+                        available));
+        continue;
+      }
+      resident += prepared;
+      workspace = arena;
+    }
+    workspace_bytes_ = workspace;
+  }
+
+  void bind() {
+    memory_.emplace(device_, spec_, inputs_, context_.base_offset_bytes);
+    memory_->reserve_workspace(workspace_bytes_);
+    for (Contender& contender : contenders_) {
+      if (!contender.alive()) continue;
+      guarded(contender, [&] { contender.bound = std::make_unique<BoundPlan>(device_, *contender.planned, *memory_); });
+    }
+  }
+
+  // Runs one variant's part of a stage: its exception becomes its verdict, a lost device ends the run.
+  template <class Stage>
+  void guarded(Contender& contender, Stage stage) {
+    try {
+      stage();
+    } catch (const Unsupported& limit) {
+      contender.leave(Verdict::unsupported, limit.what());
+    } catch (const std::exception& failure) {
+      contender.leave(Verdict::error, failure.what());
+      confirm_device(failure.what());
+    }
+  }
+
+  void confirm_device(const std::string& after) {
+    try {
+      device_.synchronize();
+    } catch (const std::exception&) {
+      abandon(Verdict::error, "the device was lost: " + after);
+      lost_ = after;
+      throw DeviceLost(after);
+    }
+  }
+
+  void abandon(Verdict verdict, const std::string& reason) {
+    for (Contender& contender : contenders_) {
+      if (contender.alive()) contender.leave(verdict, reason);
+    }
+  }
+
+  void verify(Contender& contender) {
+    contender.bound->prepare();
+    const std::uint64_t inputs_before = memory_->input_checksum();
+    memory_->poison_outputs();
+    memory_->poison_workspace();
+    device_.flush_cache();
+    contender.bound->launch();
+    device_.synchronize();
+    contender.outputs = read_outputs();
+    contender.verified_checksum = memory_->output_checksum();
+    Judgement judgement = judge(case_, contender.outputs, expected_);
+    if (judgement.failure.empty()) judgement.failure = trespass(inputs_before);
+    if (judgement.failure.empty()) judgement.failure = compare_with_naive(contender, judgement.figures);
+    contender.check = judgement.figures;
+    if (!judgement.failure.empty()) {
+      contender.leave(Verdict::fail, judgement.failure);
+    }
+    if (contender.name != "naive" && context_.dump.empty()) contender.outputs.clear();
+  }
+
+  // What a launch wrote where it must not; the memory is whole again afterwards.
+  std::string trespass(std::uint64_t inputs_before) {
+    std::string failure = memory_->damage();
+    if (failure.empty() && memory_->input_checksum() != inputs_before) failure = "changed an input";
+    if (!failure.empty()) memory_->restore(inputs_);
+    return failure;
+  }
+
+  // Rows that the oracle did not sample are compared with naive's; where they disagree, the oracle decides.
+  std::string compare_with_naive(Contender& contender, Verification& figures) {
+    Contender& naive = contenders_.front();
+    if (figures.rows_checked == figures.rows_total || naive.name != "naive" || &naive == &contender || !naive.alive()) {
+      return {};
+    }
+    const std::vector<std::int64_t> rows = disagreements(contender.outputs, naive.outputs, figures, kRowsToOracle);
+    if (rows.empty()) return {};
+    context_.note(fmt::format("{}: {} rows disagree with naive; asking the oracle", contender.name, rows.size()));
+    const Expected expected = compute_expected(case_, inputs_, rows);
+    const Judgement naives = judge(case_, naive.outputs, expected);
+    if (!naives.failure.empty()) naive.leave(Verdict::fail, naives.failure);
+    const Judgement mine = judge(case_, contender.outputs, expected);
+    figures.rows_checked += static_cast<std::int64_t>(rows.size());
+    return mine.failure;
+  }
+
+  std::vector<Output> read_outputs() const {
+    std::vector<Output> outputs;
+    for (const TensorSpec& tensor : spec_.tensors) {
+      if (tensor.role != Role::input) outputs.push_back({tensor.name, memory_->read_output(tensor)});
+    }
+    return outputs;
+  }
+
+  // --- timing ---
+
+  std::vector<Timing> time(const Mode mode) {
+    std::vector<Timing> timings(contenders_.size());
+    std::vector<std::function<double()>> sample(contenders_.size());
+    std::vector<Subject> timed;
+    std::vector<std::size_t> index;
+    for (std::size_t i = 0; i < contenders_.size(); ++i) {
+      Contender& contender = contenders_[i];
+      if (!contender.alive() || contender.witness) continue;
+      std::function<void()> launch = [&contender] { contender.bound->launch(); };
+      if (mode.graph) {
+        try {
+          launch = device_.capture(launch);
+        } catch (const Unsupported& limit) {
+          timings[i].verdict = Verdict::unsupported;
+          timings[i].reason = limit.what();
+          continue;
+        }
+      }
+      sample[i] = [this, mode, launch, name = contender.name] {
+        const Range range(name);
+        memory_->poison_outputs();
+        if (mode.cache == CacheMode::cold) {
+          device_.flush_cache();
+        } else {
+          launch();
+        }
+        return device_.time_us(launch);
+      };
+      timed.push_back({.name = contender.name, .sample_us = sample[i]});
+      index.push_back(i);
+    }
+    context_.note("timing");
+    std::vector<Samples> samples = take_samples(timed, context_.measure, case_.seed);
+    for (std::size_t t = 0; t < timed.size(); ++t) {
+      Timing& timing = timings[index[t]];
+      timing.samples = std::move(samples[t]);
+      if (!timing.samples.error.empty()) {
+        timing.reason = timing.samples.error;
+        confirm_device(timing.samples.error);
+        continue;
+      }
+      check_last_launch(contenders_[index[t]], sample[index[t]], timing);
+    }
+    return timings;
+  }
+
+  // One more sample, whose output is checked like the first launch's: what was timed is what was checked.
+  void check_last_launch(Contender& contender, const std::function<double()>& sample_us, Timing& timing) {
+    try {
+      memory_->poison_workspace();
+      timing.samples.us.push_back(sample_us());
+      const std::uint64_t checksum = memory_->output_checksum();
+      timing.deterministic = checksum == contender.verified_checksum;
+      std::string failure;
+      if (!*timing.deterministic) failure = judge(case_, read_outputs(), expected_).failure;
+      timing.verdict = failure.empty() ? Verdict::pass : Verdict::fail;
+      timing.reason = failure.empty() ? "" : "the last timed launch: " + failure;
+    } catch (const std::exception& failure) {
+      timing.reason = failure.what();
+      confirm_device(failure.what());
+    }
+  }
+
+  // --- records ---
+
+  void report(const Mode mode, const std::vector<Timing>& timings) {
+    for (std::size_t i = 0; i < contenders_.size(); ++i) {
+      if (!contenders_[i].witness) rows_.push_back(row_of(contenders_[i], mode, timings[i]));
+    }
+    const std::size_t first = rows_.size() - std::count_if(contenders_.begin(), contenders_.end(),
+                                                           [](const Contender& s) { return !s.witness; });
+    for (std::size_t i = first; i < rows_.size(); ++i) {
+      const std::string library = device_.facts().backend == Backend::cuda ? "cublas" : "eigen";
+      rows_[i].speedup_vs_naive = speedup(first, i, "naive");
+      rows_[i].speedup_vs_cublas = speedup(first, i, library);
+    }
+  }
+
+  Known<Ratio> speedup(std::size_t first, std::size_t contender, const std::string& base) const {
+    if (rows_[contender].samples_us.empty()) return Known<Ratio>::unknown("the row was not timed");
+    for (std::size_t i = first; i < rows_.size(); ++i) {
+      if (rows_[i].variant != base) continue;
+      if (rows_[i].samples_us.empty()) return Known<Ratio>::unknown(base + " was not timed");
+      const std::vector<double> ratios = paired_ratios(rows_[i].samples_us, rows_[contender].samples_us);
+      const Interval interval = median_interval(ratios);
+      return Ratio{.value = median(ratios), .lo = interval.lo, .hi = interval.hi};
+    }
+    return Known<Ratio>::unknown(base + " is not among the case's variants");
+  }
+
+  Row row_of(const Contender& contender, const Mode mode, const Timing& timing) const {
+    Row row;
+    row.c = case_;
+    row.variant = contender.name;
+    row.backend = device_.facts().backend;
+    row.cache = mode.cache;
+    row.graph = mode.graph;
+    row.load = context_.measure.load;
+    row.verdict = contender.alive() ? timing.verdict : contender.verdict;
+    row.reason = contender.alive() ? timing.reason : contender.reason;
+    if (contender.check) row.check = *contender.check;
+    if (!contender.check) row.check = Known<Verification>::unknown(row.reason);
+    if (timing.deterministic) row.deterministic = *timing.deterministic;
+    if (!timing.deterministic) row.deterministic = Known<bool>::unknown("the row was not timed");
+    row.samples_us = timing.samples.us;
+    row.timing_reason = timing.samples.us.empty() ? "not timed: " + row.reason : timing.samples.reason;
+    row.flops = spec_.flops;
+    row.bytes_compulsory = spec_.compulsory_bytes;
+    row.repro = context_.repro(case_, contender.name);
+    describe_plan(contender, row);
+    return row;
+  }
+
+  static void describe_plan(const Contender& contender, Row& row) {
+    if (!contender.planned) {
+      row.bytes_modelled = Known<std::int64_t>::unknown(contender.reason);
+      row.workspace_bytes = Known<std::int64_t>::unknown(contender.reason);
+      row.prepared_bytes = Known<std::int64_t>::unknown(contender.reason);
+      row.prepare_us = Known<double>::unknown(contender.reason);
+      row.launches = Known<int>::unknown(contender.reason);
+      return;
+    }
+    const Plan& plan = contender.bound ? contender.bound->plan() : *contender.planned;
+    row.kernel = plan.kernel();
+    row.bytes_modelled = plan.modelled_bytes();
+    row.workspace_bytes = BoundPlan::workspace_bytes(plan);
+    row.prepared_bytes = plan.prepared_bytes();
+    row.launches = static_cast<int>(plan.steps().size());
+    row.prepare_us =
+        contender.bound ? Known<double>(contender.bound->prepare_us()) : Known<double>::unknown(contender.reason);
+    for (const Step& step : plan.steps()) {
+      row.steps.push_back({.name = step.name,
+                           .kernel = step.kernel,
+                           .bytes_read = step.bytes_read(),
+                           .bytes_written = step.bytes_written(),
+                           .flops = step.flops,
+                           .time_us = {},
+                           .dram_read_bytes = {},
+                           .dram_write_bytes = {}});
+    }
+  }
+
+  // --- dump ---
+
+  void dump() const {
+    if (context_.dump.empty()) return;
+    dump_case(context_.dump, case_, spec_, inputs_, expected_);
+    for (const Contender& contender : contenders_) {
+      if (!contender.witness && !contender.outputs.empty())
+        dump_outputs(context_.dump, case_, contender.name, contender.outputs);
+    }
+  }
+
+  Case case_;
+  CaseContext& context_;
+  Device& device_;
+  OpSpec spec_;
+  std::vector<Contender> contenders_;
+  InputSet inputs_;
+  Expected expected_;
+  std::optional<CaseMemory> memory_;
+  std::int64_t workspace_bytes_ = 0;
+  std::vector<Row> rows_;
+  std::string lost_;
+};
+
+}  // namespace
+
+std::vector<std::string> default_variants(const Registry& variants, Op op, Backend backend) {
+  std::vector<std::string> names;
+  for (const Variant* variant : variants.all(op, backend)) {
+    if (variant->name.find('.') == std::string::npos) names.push_back(variant->name);
+  }
+  return names;
+}
+
+CaseResult run_case(const Case& c, const std::vector<std::string>& variants, CaseContext& context) {
+  return CaseRun(c, variants, context).run();
+}
+
+Expected expected_rows(const Case& c, const InputSet& inputs, const VerifyRows& verify, const OracleCache& cache) {
+  const std::vector<std::int64_t> rows = choose_rows(c, verify);
+  Expected expected;
+  if (cache.load(c, rows, expected)) return expected;
+  expected = compute_expected(c, inputs, rows);
+  try {
+    cache.save(c, expected);
+  } catch (const std::exception&) {
+    // A cache that cannot be written costs time at the next run, nothing else.
+  }
+  return expected;
+}
+
+}  // namespace fusebench
