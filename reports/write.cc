@@ -1,0 +1,41 @@
+#include "reports/write.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <stdexcept>
+#include <system_error>
+
+#include "reports/csv.h"
+#include "reports/html.h"
+
+namespace fusebench::reports {
+
+void write_atomically(const std::filesystem::path& file, std::string_view content) {
+  // The process id keeps two reports of one folder from writing the same file.
+  std::filesystem::path beside = file;
+  beside += fmt::format(".{}.tmp", ::getpid());
+  std::error_code error;
+  {
+    std::ofstream out(beside, std::ios::binary | std::ios::trunc);
+    out.write(content.data(), static_cast<std::streamsize>(content.size()));
+    out.close();
+    if (!out) error = std::error_code(errno, std::generic_category());
+  }
+  if (!error) std::filesystem::rename(beside, file, error);
+  if (!error) return;
+  std::error_code ignored;
+  std::filesystem::remove(beside, ignored);
+  throw std::runtime_error(fmt::format("cannot write {}: {}", file.string(), error.message()));
+}
+
+Records write_reports(const std::filesystem::path& folder) {
+  Records records = read_records(folder / "results.jsonl");
+  write_atomically(folder / "results.csv", results_csv(records));
+  write_atomically(folder / "steps.csv", steps_csv(records));
+  write_atomically(folder / "report.html", html_page(records));
+  return records;
+}
+
+}  // namespace fusebench::reports
