@@ -1,0 +1,64 @@
+// y[m, hidden] = silu(a · gateᵀ) · (a · upᵀ) in one product: gate's and up's rows alternate in the prepared weight, so
+// that both values of a hidden unit are neighbours in a row of the product.
+#include "kernels/fused_cuda.h"
+#include "kernels/gemm.cuh"
+
+namespace fusebench::kernels::cuda {
+namespace {
+
+/// x · sigmoid(x). The limit at -inf is 0, where the formula gives -inf · 0.
+__device__ __forceinline__ float silu(float x) {
+  const float sigmoid = 1.0f / (1.0f + __expf(-x));  // exp overflows to inf below about -88: sigmoid is 0 there
+  return sigmoid == 0.0f ? 0.0f : x * sigmoid;
+}
+
+template <typename T>
+struct SwigluEpilogue {
+  using Column = std::int64_t;  ///< hidden unit of the first pair
+  struct Operands {};
+
+  T* y;
+  std::int64_t hidden;
+  bool vectors;  ///< aligned y and hidden % 4 == 0
+
+  __device__ Column column(std::int64_t col) const { return col / 2; }
+  __device__ Operands fetch(std::int64_t, Column) const { return {}; }
+
+  __device__ __forceinline__ void store(std::int64_t row, Column unit, Operands, const float (&values)[8]) const {
+    float gated[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) gated[i] = silu(values[2 * i]) * values[2 * i + 1];
+    store_elements(y + row * hidden + unit, gated, vectors, hidden - unit);
+  }
+};
+
+/// Row 2i of prepared [2 · hidden, k] is gate's row i, row 2i + 1 is up's.
+template <typename T>
+__global__ void interleave_rows(const T* gate, const T* up, T* prepared, std::int64_t hidden, std::int64_t k) {
+  for (std::int64_t i = grid_thread(); i < 2 * hidden * k; i += grid_threads()) {
+    const std::int64_t row = i / k, col = i % k;
+    prepared[i] = (row % 2 == 0 ? gate : up)[row / 2 * k + col];
+  }
+}
+
+}  // namespace
+
+void product_swiglu(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* prepared_weight,
+                    void* y, std::int64_t m, std::int64_t hidden, std::int64_t k) {
+  dispatch_half(dtype, [&]<typename T>() {
+    const SwigluEpilogue<T> epilogue{static_cast<T*>(y), hidden, hidden % 4 == 0 && is_aligned_16(y)};
+    launch_gemm(exec, kernel, static_cast<const T*>(a), static_cast<const T*>(prepared_weight), m, 2 * hidden, k,
+                epilogue);
+  });
+}
+
+void prepare_gate_up(const Exec& exec, DType dtype, const void* gate, const void* up, void* prepared,
+                     std::int64_t hidden, std::int64_t k) {
+  dispatch_half(dtype, [&]<typename T>() {
+    interleave_rows<<<grid_for(2 * hidden * k, 256), 256, 0, stream_of(exec)>>>(
+        static_cast<const T*>(gate), static_cast<const T*>(up), static_cast<T*>(prepared), hidden, k);
+    FUSEBENCH_LAUNCH_CHECK(interleave_rows);
+  });
+}
+
+}  // namespace fusebench::kernels::cuda

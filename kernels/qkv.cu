@@ -1,0 +1,174 @@
+// q, k, v = split(a · weightᵀ) with q and k rotated and k and v stored at the KV cache's rows, in one product. The
+// prepared weight keeps the two elements of a RoPE pair in neighbouring rows, so in neighbouring columns of the
+// product: for Pairing::interleaved they are so already, for Pairing::half prepare_qkv reorders each head of q and k.
+#include "kernels/fused_cuda.h"
+#include "kernels/gemm.cuh"
+
+namespace fusebench::kernels::cuda {
+namespace {
+
+template <typename T>
+struct RopeEpilogue {
+  /// Where eight columns begin: all eight in one head when `vectors`, otherwise each pair is located by itself.
+  struct Column {
+    T* head;                 ///< the head in the tensor's row 0
+    std::int64_t row_pitch;  ///< elements
+    std::int64_t element;    ///< even, of the head, in the prepared order
+    std::int64_t col;
+    bool rotated, cached;
+  };
+  struct Operands {
+    float4 cos, sin;
+  };
+
+  const float* cos;
+  const float* sin;
+  T* q;
+  T* k;
+  T* v;
+  QkvShape shape;
+  bool vectors;  ///< aligned bases and head_dim % 8 == 0
+
+  __device__ __forceinline__ Column column(std::int64_t col) const {
+    const std::int64_t d = shape.head_dim, q_cols = shape.heads * d, kv_cols = shape.kv_heads * d;
+    if (col < q_cols) return {q + col / d * d, q_cols, col % d, col, true, false};
+    const bool is_k = col < q_cols + kv_cols;
+    const std::int64_t kv_col = col - q_cols - (is_k ? 0 : kv_cols);
+    return {(is_k ? k : v) + kv_col / d * d, kv_cols, kv_col % d, col, is_k, true};
+  }
+
+  __device__ __forceinline__ Operands fetch(std::int64_t row, const Column& place) const {
+    if (!vectors || !place.rotated) return {};
+    const std::int64_t phase = row % shape.seq * (shape.head_dim / 2) + place.element / 2;
+    return {*reinterpret_cast<const float4*>(cos + phase), *reinterpret_cast<const float4*>(sin + phase)};
+  }
+
+  __device__ __forceinline__ void store(std::int64_t row, const Column& place, const Operands& operands,
+                                        const float (&values)[8]) const {
+    if (vectors) {
+      store_head_part(row, place, operands, values);
+    } else {
+      store_pairs(row, place, values);
+    }
+  }
+
+ private:
+  __device__ __forceinline__ T* head_at(std::int64_t row, const Column& place) const {
+    return place.head + (place.cached ? shape.kv_rows(row) : row) * place.row_pitch;
+  }
+
+  __device__ __forceinline__ void store_head_part(std::int64_t row, const Column& place, const Operands& operands,
+                                                  const float (&values)[8]) const {
+    T* head = head_at(row, place);
+    if (!place.rotated) return store_elements(head + place.element, values, true, 8);
+    const float c[4] = {operands.cos.x, operands.cos.y, operands.cos.z, operands.cos.w};
+    const float s[4] = {operands.sin.x, operands.sin.y, operands.sin.z, operands.sin.w};
+    float first[4], second[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      first[i] = values[2 * i] * c[i] - values[2 * i + 1] * s[i];
+      second[i] = values[2 * i] * s[i] + values[2 * i + 1] * c[i];
+    }
+    if (shape.pairing == Pairing::half) {
+      store_elements(head + place.element / 2, first, true, 4);
+      store_elements(head + shape.head_dim / 2 + place.element / 2, second, true, 4);
+    } else {
+      const float pairs[8] = {first[0], second[0], first[1], second[1], first[2], second[2], first[3], second[3]};
+      store_elements(head + place.element, pairs, true, 8);
+    }
+  }
+
+  /// The same without a claim on alignment, and where the columns run over into other heads or end early.
+  __device__ __forceinline__ void store_pairs(std::int64_t row, Column place, const float (&values)[8]) const {
+    const std::int64_t position = row % shape.seq, cached_row = shape.kv_rows(row);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (place.col >= shape.columns()) return;
+      T* head = place.head + (place.cached ? cached_row : row) * place.row_pitch;
+      store_pair(head, position, place, values[2 * i], values[2 * i + 1]);
+      advance(place);
+    }
+  }
+
+  /// To the next pair, without another division.
+  __device__ __forceinline__ void advance(Column& place) const {
+    const std::int64_t d = shape.head_dim, q_cols = shape.heads * d, kv_cols = shape.kv_heads * d;
+    place.col += 2;
+    place.element += 2;
+    if (place.element < d) return;
+    place.element = 0;
+    if (place.col == q_cols) {
+      place = {k, kv_cols, 0, place.col, true, true};
+    } else if (place.col == q_cols + kv_cols) {
+      place = {v, kv_cols, 0, place.col, false, true};
+    } else {
+      place.head += d;
+    }
+  }
+
+  __device__ __forceinline__ void store_pair(T* head, std::int64_t position, const Column& place, float a,
+                                             float b) const {
+    if (!place.rotated) {
+      head[place.element] = from_float<T>(a);
+      head[place.element + 1] = from_float<T>(b);
+      return;
+    }
+    const std::int64_t half = shape.head_dim / 2, pair = place.element / 2;
+    const float c = cos[position * half + pair], s = sin[position * half + pair];
+    const bool halves = shape.pairing == Pairing::half;
+    head[halves ? pair : place.element] = from_float<T>(a * c - b * s);
+    head[halves ? pair + half : place.element + 1] = from_float<T>(a * s + b * c);
+  }
+};
+
+/// prepared [columns, dim]: the rows of wq, wk and wv one after the other, q's and k's heads in the order of pairs.
+template <typename T>
+__global__ void gather_rows(const T* wq, const T* wk, const T* wv, T* prepared, QkvShape shape) {
+  const std::int64_t d = shape.head_dim, q_rows = shape.heads * d, kv_rows = shape.kv_heads * d;
+  for (std::int64_t i = grid_thread(); i < shape.columns() * shape.dim; i += grid_threads()) {
+    std::int64_t row = i / shape.dim;
+    const std::int64_t col = i % shape.dim;
+    const T* weight = wq;
+    bool rotated = true;
+    if (row >= q_rows + kv_rows) {
+      weight = wv;
+      row -= q_rows + kv_rows;
+      rotated = false;
+    } else if (row >= q_rows) {
+      weight = wk;
+      row -= q_rows;
+    }
+    if (rotated && shape.pairing == Pairing::half) {
+      const std::int64_t element = row % d;
+      row += element / 2 + element % 2 * (d / 2) - element;
+    }
+    prepared[i] = weight[row * shape.dim + col];
+  }
+}
+
+}  // namespace
+
+void product_rope(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* prepared_weight,
+                  const float* cos, const float* sin, void* q, void* k, void* v, QkvShape shape) {
+  if (shape.head_dim % 2 != 0) throw std::invalid_argument("rope needs an even head_dim");
+  dispatch_half(dtype, [&]<typename T>() {
+    const bool vectors = shape.head_dim % 8 == 0 && is_aligned_16(cos) && is_aligned_16(sin) && is_aligned_16(q) &&
+                         is_aligned_16(k) && is_aligned_16(v);
+    const RopeEpilogue<T> epilogue{cos,   sin,    static_cast<T*>(q), static_cast<T*>(k), static_cast<T*>(v),
+                                   shape, vectors};
+    launch_gemm(exec, kernel, static_cast<const T*>(a), static_cast<const T*>(prepared_weight), shape.rows,
+                shape.columns(), shape.dim, epilogue);
+  });
+}
+
+void prepare_qkv(const Exec& exec, DType dtype, const void* wq, const void* wk, const void* wv, void* prepared,
+                 QkvShape shape) {
+  dispatch_half(dtype, [&]<typename T>() {
+    gather_rows<<<grid_for(shape.columns() * shape.dim, 256), 256, 0, stream_of(exec)>>>(
+        static_cast<const T*>(wq), static_cast<const T*>(wk), static_cast<const T*>(wv), static_cast<T*>(prepared),
+        shape);
+    FUSEBENCH_LAUNCH_CHECK(gather_rows);
+  });
+}
+
+}  // namespace fusebench::kernels::cuda
