@@ -61,13 +61,16 @@ class CaseRun {
 
   CaseResult run() {
     const Range range(case_id(case_));
-    try {
-      prepare();
-    } catch (const DeviceLost& lost) {
-      lost_ = lost.what();
-    } catch (const std::exception& failure) {
-      abandon(Verdict::error, failure.what());
-      confirm_device(failure.what());
+    lost_ = context_.lost;
+    if (!lost_.empty()) {
+      for (Contender& contender : contenders_)
+        contender.leave(Verdict::error, "not run: the device was lost: " + lost_);
+    } else {
+      try {
+        prepare_all();
+      } catch (const DeviceLost& lost) {
+        lost_ = lost.what();
+      }
     }
     for (const Mode mode : modes_of(context_.measure)) {
       std::vector<Timing> timings(contenders_.size());
@@ -92,6 +95,17 @@ class CaseRun {
   };
 
   // --- stages ---
+
+  void prepare_all() {
+    try {
+      prepare();
+    } catch (const DeviceLost&) {
+      throw;
+    } catch (const std::exception& failure) {
+      abandon(Verdict::error, failure.what());
+      confirm_device(failure.what());
+    }
+  }
 
   void prepare() {
     plan();
@@ -127,6 +141,10 @@ class CaseRun {
   }
 
   void plan_one(Contender& contender, const Target& target) {
+    if (context_.measure.load == LoadMode::burst) {
+      contender.leave(Verdict::unsupported, "load: burst is not measured by this version; use load: sustained");
+      return;
+    }
     const Backend backend = device_.facts().backend;
     const Variant* variant = context_.variants.find(case_.op, backend, contender.name);
     if (variant == nullptr) {

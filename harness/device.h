@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,7 +24,8 @@ struct DeviceFacts {
   int multiprocessors = 0;    ///< cores on the CPU
   std::int64_t l2_bytes = 0;  ///< last-level cache
   std::int64_t memory_bytes = 0;
-  std::vector<std::string> warnings;  ///< a busy GPU, a MIG slice
+  std::map<std::string, std::string> libraries;  ///< name to version
+  std::vector<std::string> warnings;             ///< a busy GPU, a MIG slice
 };
 
 /// One backend's memory, stream and clock. Calls throw std::runtime_error that names the failing call, file and line.

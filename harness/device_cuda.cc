@@ -1,3 +1,4 @@
+#include <cublas_api.h>
 #include <cuda_runtime.h>
 #include <fmt/core.h>
 
@@ -131,6 +132,8 @@ class CudaDevice final : public Device {
     }
     facts_.driver = fmt::format("{}.{}", driver / 1000, driver % 1000 / 10);
     facts_.runtime = fmt::format("{}.{}", runtime / 1000, runtime % 1000 / 10);
+    facts_.libraries = {{"cuda_runtime", facts_.runtime},
+                        {"cublas", fmt::format("{}.{}.{}", CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR, CUBLAS_VER_PATCH)}};
     facts_.compute_capability = 10 * p.major + p.minor;
     facts_.multiprocessors = p.multiProcessorCount;
     facts_.l2_bytes = p.l2CacheSize;

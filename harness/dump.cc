@@ -1,6 +1,7 @@
 #include "harness/dump.h"
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -25,7 +26,7 @@ void write_tensor(const std::filesystem::path& path, const HostTensor& tensor) {
     std::transform(row.begin(), row.end(), values.begin() + r * tensor.cols,
                    [](double value) { return static_cast<float>(value); });
   }
-  write_npy(path, values, {tensor.rows, tensor.cols});
+  write_npy(path, std::array{tensor.rows, tensor.cols}, values);
 }
 
 void write_case(const std::filesystem::path& path, const Case& c) {
@@ -61,9 +62,9 @@ void dump_case(const std::filesystem::path& root, const Case& c, const OpSpec& s
     if (input != inputs.end()) write_tensor(folder / ("input." + tensor.name + ".npy"), input->second);
   }
   const auto rows = static_cast<std::int64_t>(expected.rows.size());
-  write_npy(folder / "rows.npy", expected.rows, {rows});
+  write_npy(folder / "rows.npy", std::array{rows}, expected.rows);
   for (const ExpectedTensor& tensor : expected.tensors) {
-    write_npy(folder / ("expected." + tensor.name + ".npy"), tensor.expected, {rows, tensor.cols});
+    write_npy(folder / ("expected." + tensor.name + ".npy"), std::array{rows, tensor.cols}, tensor.expected);
   }
 }
 

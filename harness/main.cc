@@ -1,0 +1,120 @@
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "harness/config.h"
+#include "harness/list.h"
+#include "harness/run.h"
+#include "reports/write.h"
+
+namespace {
+
+using fusebench::RunOptions;
+using fusebench::UsageError;
+
+std::filesystem::path default_oracle_cache() {
+  if (const char* folder = std::getenv("FUSEBENCH_ORACLE_CACHE")) return folder;
+  return ".cache/oracle";
+}
+
+void add_sweep_options(CLI::App& command, RunOptions& options) {
+  command.add_option("config", options.config, "the sweep, a YAML file (docs/configuration.md)")->required();
+  command.add_option("--backend", options.backend, "auto takes CUDA where there is a device")
+      ->check(CLI::IsMember({"auto", "cuda", "cpu"}))
+      ->capture_default_str();
+  command.add_option("--filter", options.filters, "keep rows whose case id, variant or case id/variant matches a glob");
+  command.add_option("--oracle-cache", options.oracle_cache, "folder of expected rows; also FUSEBENCH_ORACLE_CACHE")
+      ->capture_default_str();
+  command.add_flag("--quiet", options.quiet, "no progress");
+}
+
+// Google Benchmark reads its own flags; anything else that is left over is a mistake.
+std::vector<std::string> benchmark_flags(const CLI::App& command) {
+  std::vector<std::string> flags;
+  for (const std::string& extra : command.remaining()) {
+    if (extra.rfind("--benchmark_", 0) != 0) throw UsageError(fmt::format("{}: unknown argument; see --help", extra));
+    flags.push_back(extra);
+  }
+  return flags;
+}
+
+int report(const std::filesystem::path& folder) {
+  if (!std::filesystem::exists(folder / "results.jsonl")) {
+    throw UsageError(
+        fmt::format("{}: holds no results.jsonl; name the folder that `fusebench run` wrote", folder.string()));
+  }
+  for (const std::string& note : fusebench::reports::write_reports(folder).notes)
+    fmt::print(stderr, "note: {}\n", note);
+  fmt::print("{}\n", (folder / "report.html").string());
+  return fusebench::kPassed;
+}
+
+int dispatch(int argc, char** argv) {
+  CLI::App app("fusebench: what did fusing buy, in HBM bytes and in microseconds, and is the answer still right?");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", FUSEBENCH_VERSION);
+
+  RunOptions options;
+  options.oracle_cache = default_oracle_cache();
+  options.command = fmt::format("{}", fmt::join(argv, argv + argc, " "));
+
+  CLI::App& run = *app.add_subcommand("run", "run a sweep and write its records and reports");
+  add_sweep_options(run, options);
+  run.add_option("-o,--output", options.output, "folder to write; default out/NAME-TIMESTAMP");
+  run.add_flag("--overwrite", options.overwrite, "replace the records of the run that -o holds");
+  run.add_option("--device", options.device, "CUDA device")->capture_default_str();
+  run.add_option("--dump", options.dump, "write inputs, expected rows and outputs as NPY files into this folder");
+  run.add_flag("--dry-run", options.dry_run, "list rows and the bytes they need; run nothing");
+  run.allow_extras();
+  run.footer(
+      "Arguments that begin with --benchmark_ (--benchmark_out=FILE, --benchmark_format=json) go to Google Benchmark,\n"
+      "which then reports the run's samples. Exit code: 0 passed, 1 a check failed, 2 bad usage, 3 a row did not run.");
+
+  CLI::App& oracle = *app.add_subcommand("oracle", "compute a sweep's expected rows ahead, without a GPU");
+  add_sweep_options(oracle, options);
+
+  std::filesystem::path folder;
+  CLI::App& rebuild = *app.add_subcommand("report", "rebuild CSV and HTML from a run's records");
+  rebuild.add_option("folder", folder, "what `fusebench run` wrote")->required();
+
+  CLI::App& list = *app.add_subcommand("list", "ops, variants, models and what this build and machine support");
+
+  try {
+    app.parse(argc, argv);
+    options.benchmark_flags = benchmark_flags(run);
+  } catch (const CLI::CallForHelp&) {
+    return app.exit(CLI::CallForHelp());
+  } catch (const CLI::CallForVersion& version) {
+    fmt::print("{}\n", version.what());
+    return fusebench::kPassed;
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(fmt::format("{}; see --help", error.what()));
+  }
+  if (run.parsed()) return fusebench::run(options);
+  if (oracle.parsed()) return fusebench::precompute_oracle(options);
+  if (rebuild.parsed()) return report(folder);
+  if (list.parsed()) fusebench::print_list();
+  return fusebench::kPassed;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return dispatch(argc, argv);
+  } catch (const fusebench::ConfigError& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return fusebench::kBadUsage;
+  } catch (const UsageError& error) {
+    fmt::print(stderr, "fusebench: {}\n", error.what());
+    return fusebench::kBadUsage;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "fusebench: {}\n", error.what());
+    return fusebench::kDidNotRun;
+  }
+}

@@ -1,0 +1,285 @@
+#include "harness/run.h"
+
+#include <fmt/chrono.h>
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <fnmatch.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "harness/binding.h"
+#include "harness/case_run.h"
+#include "harness/google_benchmark.h"
+#include "harness/progress.h"
+#include "harness/ranges.h"
+#include "harness/sha256.h"
+#include "reports/summary.h"
+#include "reports/write.h"
+
+namespace fusebench {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+std::tm utc_now() { return fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())); }
+
+bool matches(const std::vector<std::string>& filters, const std::string& id, const std::string& variant) {
+  const std::string row = id + "/" + variant;
+  return filters.empty() || std::any_of(filters.begin(), filters.end(), [&](const std::string& glob) {
+           return fnmatch(glob.c_str(), id.c_str(), 0) == 0 || fnmatch(glob.c_str(), variant.c_str(), 0) == 0 ||
+                  fnmatch(glob.c_str(), row.c_str(), 0) == 0;
+         });
+}
+
+std::unique_ptr<Device> open_device(Backend backend, int index) {
+  try {
+    return backend == Backend::cuda ? open_cuda_device(index) : open_cpu_device();
+  } catch (const std::exception& failure) {
+    throw UsageError(failure.what());
+  }
+}
+
+// The folder that the run writes, checked before anything runs.
+fs::path claim_output(const RunOptions& options, const Config& config) {
+  const fs::path folder = options.output.empty()
+                              ? fs::path("out") / fmt::format("{}-{:%Y%m%d-%H%M%S}", config.name, utc_now())
+                              : options.output;
+  const fs::path records = folder / "results.jsonl";
+  std::error_code status;
+  if (fs::exists(folder, status) && !fs::is_directory(folder, status)) {
+    throw UsageError(fmt::format("-o {}: is a file; name a folder", folder.string()));
+  }
+  if (fs::exists(records, status) && !options.overwrite) {
+    throw UsageError(
+        fmt::format("-o {}: holds another run's records; add --overwrite to replace them, or name another folder",
+                    folder.string()));
+  }
+  fs::create_directories(folder, status);
+  if (status || access(folder.c_str(), W_OK | X_OK) != 0) {
+    throw UsageError(fmt::format("-o {}: is not writable; name another folder", folder.string()));
+  }
+  return folder;
+}
+
+Json describe(const DeviceFacts& facts) {
+  return {{"name", facts.name},
+          {"uuid", facts.uuid.empty() ? Json() : Json(facts.uuid)},
+          {"compute_capability", facts.compute_capability},
+          {"multiprocessors", facts.multiprocessors},
+          {"l2_bytes", facts.l2_bytes},
+          {"memory_bytes", facts.memory_bytes}};
+}
+
+Json header_of(const RunOptions& options, const Config& config, const DeviceFacts& facts) {
+  const std::string started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc_now());
+  const auto ticks = std::chrono::system_clock::now().time_since_epoch().count();
+  const std::string id = sha256(fmt::format("{} {} {} {}", options.command, config.sha256, ticks, getpid()));
+  Json header = {{"schema", 1},
+                 {"run_id", id.substr(0, 16)},
+                 {"name", config.name},
+                 {"config", config.path.string()},
+                 {"config_sha256", config.sha256},
+                 {"command", options.command},
+                 {"started", started},
+                 {"backend", name_of(facts.backend)},
+                 {"device", describe(facts)},
+                 {"driver", facts.driver.empty() ? Json() : Json(facts.driver)},
+                 {"libraries", Json::object()},
+                 {"build", {{"version", FUSEBENCH_VERSION}, {"compiler", FUSEBENCH_COMPILER}}},
+                 {"ceilings", nullptr},
+                 {"ceilings_reason", "ceilings are not probed by this version"},
+                 {"noise", nullptr},
+                 {"noise_reason", "noise is not measured by this version"},
+                 {"warnings", facts.warnings}};
+  for (const auto& [library, version] : facts.libraries) header["libraries"][library] = version;
+  if (facts.backend == Backend::cpu) {
+    header["device"]["uuid_reason"] = "the CPU has none";
+    header["driver_reason"] = "the CPU has none";
+  }
+  return header;
+}
+
+// results.jsonl: a header, then a line a row, flushed as it ends.
+class RecordFile {
+ public:
+  explicit RecordFile(const fs::path& path) : path_(path), file_(path, std::ios::trunc) { check(); }
+  void write(const Json& line) {
+    file_ << reports::to_line(line) << std::flush;
+    check();
+  }
+
+ private:
+  void check() const {
+    if (!file_) throw std::runtime_error(path_.string() + ": cannot be written; is the disk full?");
+  }
+  fs::path path_;
+  std::ofstream file_;
+};
+
+std::string quoted(const std::string& text) { return "'" + text + "'"; }
+
+std::string repro_command(const RunOptions& options, Backend backend, const Case& c, const std::string& variant) {
+  return fmt::format("fusebench run {} --backend {} --filter {}", options.config.string(), name_of(backend),
+                     quoted(case_id(c) + "/" + variant));
+}
+
+// What an ended case says on its progress line: "naive pass 812.4 us, fused fail".
+std::string outcome_of(const std::vector<Json>& rows) {
+  std::vector<std::string> parts;
+  for (const Json& row : rows) {
+    std::string part = fmt::format("{} {}", row["variant"].get<std::string>(), row["verdict"].get<std::string>());
+    if (row["median_us"].is_number()) part += fmt::format(" {:.1f} us", row["median_us"].get<double>());
+    parts.push_back(part);
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::size_t terminal_width() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 120;
+}
+
+int finish(const RunOptions& options, const fs::path& folder, const std::vector<Row>& rows) {
+  const reports::Records records = reports::write_reports(folder);
+  const bool terminal = isatty(STDOUT_FILENO) != 0;
+  fmt::print("{}", reports::summary(records, {.colour = terminal && std::getenv("NO_COLOR") == nullptr,
+                                              .width = terminal_width(),
+                                              .report_path = (folder / "report.html").string()}));
+  if (!options.benchmark_flags.empty()) report_through_google_benchmark(rows, options.benchmark_flags);
+  std::vector<std::string> verdicts;
+  for (const Row& row : rows) verdicts.emplace_back(name_of(row.verdict));
+  return exit_code(verdicts);
+}
+
+void print_plans(const std::vector<Task>& tasks, Device& device) {
+  fmt::print("{:<24} {:>12} {:>12} {:>12} {:>12} {:>9} {:>8}  case\n", "variant", "op MB", "modelled MB",
+             "workspace MB", "prepared MB", "GFLOP", "launches");
+  for (const Task& task : tasks) {
+    const OpSpec spec = spec_of(task.c);
+    for (const std::string& name : task.variants) {
+      const Variant* variant = registry().find(task.c.op, device.facts().backend, name);
+      try {
+        if (variant == nullptr) throw Unsupported("no such variant on this backend");
+        const Plan plan = variant->plan(task.c, device.target());
+        const auto mb = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
+        fmt::print("{:<24} {:>12.3f} {:>12.3f} {:>12.3f} {:>12.3f} {:>9.2f} {:>8}  {}\n", name,
+                   mb(CaseMemory::bytes_needed(spec)), mb(plan.modelled_bytes()), mb(BoundPlan::workspace_bytes(plan)),
+                   mb(BoundPlan::prepared_bytes(plan)), spec.flops / 1e9, plan.steps().size(), case_id(task.c));
+      } catch (const Unsupported& limit) {
+        fmt::print("{:<24} unsupported: {}  {}\n", name, limit.what(), case_id(task.c));
+      }
+    }
+  }
+  fmt::print(
+      "op MB: the op's own tensors; modelled MB: what the plan's steps read and write. Floors need ceilings, which "
+      "this version does not probe.\n");
+}
+
+}  // namespace
+
+Backend backend_of(const std::string& name) {
+  if (name == "cpu") return Backend::cpu;
+  if (name == "cuda") return Backend::cuda;
+  return cuda_device_count() > 0 ? Backend::cuda : Backend::cpu;
+}
+
+std::vector<Task> tasks_of(const Config& config, Backend backend, const std::vector<std::string>& filters) {
+  std::vector<Task> tasks;
+  for (const SweepCase& entry : config.cases) {
+    Task task{.c = entry.c, .variants = {}};
+    const std::vector<std::string> names =
+        entry.variants.empty() ? default_variants(registry(), entry.c.op, backend) : entry.variants;
+    for (const std::string& name : names) {
+      if (matches(filters, case_id(entry.c), name)) task.variants.push_back(name);
+    }
+    if (!task.variants.empty()) tasks.push_back(std::move(task));
+  }
+  if (tasks.empty()) {
+    throw UsageError(fmt::format("--filter {}: no row matches; `fusebench run {} --dry-run` lists them",
+                                 fmt::join(filters, ", "), config.path.string()));
+  }
+  return tasks;
+}
+
+ExitCode exit_code(const std::vector<std::string>& verdicts) {
+  const std::set<std::string> seen(verdicts.begin(), verdicts.end());
+  const auto any = [&](std::initializer_list<const char*> names) {
+    return std::any_of(names.begin(), names.end(), [&](const char* name) { return seen.count(name) != 0; });
+  };
+  if (any({"error", "crashed", "timeout"})) return kDidNotRun;
+  if (any({"fail", "no_power"})) return kCheckFailed;
+  return any({"pass"}) ? kPassed : kDidNotRun;
+}
+
+int run(const RunOptions& options) {
+  const Backend backend = backend_of(options.backend);
+  const Config config = load_config(options.config, backend);
+  const std::vector<Task> tasks = tasks_of(config, backend, options.filters);
+  const std::unique_ptr<Device> device = open_device(backend, options.device);
+  if (options.dry_run) {
+    print_plans(tasks, *device);
+    return kPassed;
+  }
+  const fs::path folder = claim_output(options, config);
+  RecordFile records(folder / "results.jsonl");
+  records.write(header_of(options, config, device->facts()));
+  for (const std::string& warning : device->facts().warnings) fmt::print(stderr, "warning: {}\n", warning);
+
+  const OracleCache cache(options.oracle_cache);
+  Progress progress(tasks.size(), isatty(STDERR_FILENO) != 0, options.quiet);
+  CaseContext context{
+      .device = *device,
+      .variants = registry(),
+      .measure = config.measure,
+      .oracle_cache = cache,
+      .source = [](const Case& c) { return std::make_unique<DrawnSource>(c); },
+      .note = [&](const std::string& what) { progress.note(what); },
+      .dump = options.dump,
+      .repro = [&](const Case& c, const std::string& variant) { return repro_command(options, backend, c, variant); }};
+  const Range range("run " + config.name);
+  std::vector<Row> rows;
+  for (const Task& task : tasks) {
+    progress.begin_case(case_id(task.c));
+    CaseResult result = run_case(task.c, task.variants, context);
+    if (!result.lost.empty()) context.lost = result.lost;
+    std::vector<Json> lines;
+    for (Row& row : result.rows) {
+      lines.push_back(to_json(row));
+      records.write(lines.back());
+      rows.push_back(std::move(row));
+    }
+    progress.end_case(outcome_of(lines));
+  }
+  return finish(options, folder, rows);
+}
+
+int precompute_oracle(const RunOptions& options) {
+  const Backend backend = options.backend == "auto" ? Backend::cuda : backend_of(options.backend);
+  const Config config = load_config(options.config, backend);
+  const OracleCache cache(options.oracle_cache);
+  Progress progress(config.cases.size(), isatty(STDERR_FILENO) != 0, options.quiet);
+  for (const SweepCase& entry : config.cases) {
+    if (!matches(options.filters, case_id(entry.c), "")) continue;
+    progress.begin_case(case_id(entry.c));
+    const std::vector<std::int64_t> rows = choose_rows(entry.c, config.measure.verify);
+    Expected expected;
+    const bool known = cache.load(entry.c, rows, expected);
+    if (!known) {
+      const InputSet inputs = read_inputs(spec_of(entry.c), DrawnSource(entry.c));
+      cache.save(entry.c, compute_expected(entry.c, inputs, rows));
+    }
+    progress.end_case(fmt::format("{} rows {}", rows.size(), known ? "already there" : "computed"));
+  }
+  fmt::print("{}\n", fs::absolute(options.oracle_cache).string());
+  return kPassed;
+}
+
+}  // namespace fusebench
