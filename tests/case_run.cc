@@ -1,61 +1,24 @@
 // A case becomes rows: right variants pass, and every kind of wrong kernel gets its verdict.
 #include "harness/case_run.h"
 
+#include <algorithm>
 #include <atomic>
-#include <cstring>
-#include <filesystem>
-#include <limits>
 
-#include "harness/dump.h"
 #include "tests/catch.h"
 #include "tests/faults.h"
 
 using namespace fusebench;
+using faults::Bench;
+using faults::Launched;
 
 namespace {
 
-struct Bench {
-  std::unique_ptr<Device> device = open_cpu_device();
-  Registry variants;
-  Measure measure{.warmup = 1, .samples = 3};
-  OracleCache cache{std::filesystem::temp_directory_path() / "fusebench-test-no-cache" / std::to_string(getpid())};
-  CaseContext context{.device = *device,
-                      .variants = variants,
-                      .measure = measure,
-                      .oracle_cache = cache,
-                      .source = [](const Case& c) { return std::make_unique<DrawnSource>(c); },
-                      .note = [](const std::string&) {},
-                      .repro = [](const Case&, const std::string& variant) { return "repro " + variant; }};
-
-  Bench() {
-    for (const Op op : kOps) {
-      for (const Variant* variant : registry().all(op, Backend::cpu)) variants.add(*variant);
-    }
-  }
-  Row run_one(const Case& c, const std::string& variant) {
-    const CaseResult result = run_case(c, {variant}, context);
-    REQUIRE(result.rows.size() == 1);
-    return result.rows.front();
-  }
-};
-
-Case attention_case() {
-  return canonical({.op = Op::attention,
-                    .dtype = DType::fp32,
-                    .dim = 128,
-                    .heads = 4,
-                    .kv_heads = 2,
-                    .batch = 2,
-                    .seq = 70,
-                    .past = 3,
-                    .causal = true});
-}
-constexpr std::int64_t kRowBytes = 128 * 4;
+Case attention_case() { return faults::attention_case(DType::fp32); }
 
 }  // namespace
 
 TEST_CASE("every op's variants pass on the CPU, with past and grouped heads", "[case_run]") {
-  Bench bench;
+  Bench bench(Backend::cpu);
   for (const Op op : kOps) {
     for (const std::int64_t past : {0, 5}) {
       const Case c = canonical({.op = op,
@@ -84,48 +47,24 @@ TEST_CASE("every op's variants pass on the CPU, with past and grouped heads", "[
 }
 
 TEST_CASE("wrong kernels get their verdict", "[case_run]") {
-  struct Fault {
-    const char* name;
-    const char* reason;
-    faults::Spoil spoil;
-  };
-  const std::vector<Fault> wrong = {
-      {"drops_tile", "got 0",
-       [](const Exec&, const auto& at) {
-         for (int row = 64; row < 128; ++row) std::memset(at("out") + row * kRowBytes + 256, 0, 64 * 4 / 2);
-       }},
-      {"nan_in_one_element", "got nan",
-       [](const Exec&, const auto& at) {
-         const float nan = std::numeric_limits<float>::quiet_NaN();
-         std::memcpy(at("out") + 139 * kRowBytes + 508, &nan, 4);
-       }},
-      {"zeros", "all zero", [](const Exec&, const auto& at) { std::memset(at("out"), 0, 140 * kRowBytes); }},
-      {"untouched", "not finite", [](const Exec&, const auto& at) { std::memset(at("out"), 0xff, 140 * kRowBytes); }},
-      {"past_the_end", "past the end of out",
-       [](const Exec&, const auto& at) { at("out")[140 * kRowBytes + 3] = std::byte{1}; }},
-      {"changes_its_input", "changed an input", [](const Exec&, const auto& at) { at("k")[100] ^= std::byte{1}; }},
-      {"batch_0_alone", "out",
-       [](const Exec&, const auto& at) { std::memcpy(at("out") + 70 * kRowBytes, at("out"), 70 * kRowBytes); }},
-  };
-  Bench bench;
-  for (const Fault& fault : wrong) {
-    bench.variants.add(faults::spoiled(fault.name, Op::attention, Backend::cpu, fault.spoil));
-    const Row row = bench.run_one(attention_case(), fault.name);
-    INFO(fault.name << ": " << row.reason);
-    CHECK(row.verdict == Verdict::fail);
-    CHECK_THAT(row.reason, ContainsSubstring(fault.reason));
-    CHECK(row.samples_us.empty());
-    // What the fault damaged is whole again for the next variant.
-    const CaseResult after = run_case(attention_case(), {fault.name, "fused"}, bench.context);
-    CHECK(after.rows[1].verdict == Verdict::pass);
+  Bench bench(Backend::cpu);
+  for (const faults::Fault& fault : faults::wrong_kernels()) {
+    bench.variants.add(faults::spoiled(bench, fault.name, fault.spoil));
+    // What a fault damaged is whole again for the variant that comes after it.
+    const CaseResult result = run_case(attention_case(), {fault.name, "fused"}, bench.context);
+    INFO(fault.name << ": " << result.rows[0].reason);
+    CHECK(result.rows[0].verdict == Verdict::fail);
+    CHECK_THAT(result.rows[0].reason, ContainsSubstring(fault.says));
+    CHECK(result.rows[0].samples_us.empty());
+    CHECK(result.rows[1].verdict == Verdict::pass);
   }
 }
 
 TEST_CASE("a kernel that stops writing once it was checked fails by its last timed launch", "[case_run]") {
-  Bench bench;
+  Bench bench(Backend::cpu);
   const auto launches = std::make_shared<std::atomic<int>>(0);
-  bench.variants.add(faults::spoiled("lazy", Op::attention, Backend::cpu, [launches](const Exec&, const auto& at) {
-    if (++*launches > 3) std::memset(at("out"), 0xff, 140 * kRowBytes);
+  bench.variants.add(faults::spoiled(bench, "lazy", [launches](const Launched& l) {
+    if (++*launches > 3) l.fill(0, 140, 128, 0xff);
   }));
   const Row row = bench.run_one(attention_case(), "lazy");
   CHECK(row.verdict == Verdict::fail);
@@ -134,22 +73,20 @@ TEST_CASE("a kernel that stops writing once it was checked fails by its last tim
 }
 
 TEST_CASE("a fault in a row that the oracle did not sample is found through naive", "[case_run]") {
-  Bench bench;
+  Bench bench(Backend::cpu);
   bench.measure.verify.rows_per_case = 16;
   const Case c = attention_case();
   const std::vector<std::int64_t> sampled = choose_rows(c, bench.measure.verify);
-  std::int64_t row_index = 1;
-  while (std::find(sampled.begin(), sampled.end(), row_index) != sampled.end()) ++row_index;
-  bench.variants.add(faults::spoiled("one_row", Op::attention, Backend::cpu, [row_index](const Exec&, const auto& at) {
-    std::memcpy(at("out") + row_index * kRowBytes, at("out"), kRowBytes);
-  }));
+  std::int64_t missed = 1;
+  while (std::find(sampled.begin(), sampled.end(), missed) != sampled.end()) ++missed;
+  bench.variants.add(faults::spoiled(bench, "one_row", [missed](const Launched& l) { l.copy(missed, 0, 1); }));
   const Row row = bench.run_one(c, "one_row");
   CHECK(row.verdict == Verdict::fail);
-  CHECK_THAT(row.reason, ContainsSubstring("row " + std::to_string(row_index)));
+  CHECK_THAT(row.reason, ContainsSubstring("row " + std::to_string(missed)));
 }
 
 TEST_CASE("what cannot run says why, and the others go on", "[case_run]") {
-  Bench bench;
+  Bench bench(Backend::cpu);
   Case half = attention_case();
   half.dtype = DType::fp16;
   CHECK(bench.run_one(half, "naive").verdict == Verdict::unsupported);
