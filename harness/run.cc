@@ -81,7 +81,7 @@ Json describe(const DeviceFacts& facts) {
 Json header_of(const RunOptions& options, const Config& config, const DeviceFacts& facts) {
   const std::string started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc_now());
   const auto ticks = std::chrono::system_clock::now().time_since_epoch().count();
-  const std::string id = sha256(fmt::format("{} {} {} {}", options.command, config.sha256, ticks, getpid()));
+  const std::string id = sha256_hex(fmt::format("{} {} {} {}", options.command, config.sha256, ticks, getpid()));
   Json header = {{"schema", 1},
                  {"run_id", id.substr(0, 16)},
                  {"name", config.name},
@@ -153,7 +153,9 @@ int finish(const RunOptions& options, const fs::path& folder, const std::vector<
   fmt::print("{}", reports::summary(records, {.colour = terminal && std::getenv("NO_COLOR") == nullptr,
                                               .width = terminal_width(),
                                               .report_path = (folder / "report.html").string()}));
-  if (!options.benchmark_flags.empty()) report_through_google_benchmark(rows, options.benchmark_flags);
+  if (!options.benchmark_flags.empty() && report_through_google_benchmark(rows, options.benchmark_flags) != 0) {
+    return kBadUsage;
+  }
   std::vector<std::string> verdicts;
   for (const Row& row : rows) verdicts.emplace_back(name_of(row.verdict));
   return exit_code(verdicts);
