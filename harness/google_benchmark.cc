@@ -52,9 +52,9 @@ void register_samples(const std::string& name, const Row& row) {
       ->Unit(benchmark::kMicrosecond);
 }
 
-// Google Benchmark takes main's arguments, and removes those that it knows.
+// Google Benchmark takes main's arguments, removes those that it knows, and keeps the pointer to the program's name.
 bool initialise(std::vector<std::string>& flags) {
-  std::string program = "fusebench";
+  static std::string program = "fusebench";
   std::vector<char*> arguments = {program.data()};
   for (std::string& flag : flags) arguments.push_back(flag.data());
   int count = static_cast<int>(arguments.size());
@@ -81,7 +81,8 @@ int report_through_google_benchmark(const std::vector<Row>& rows, std::vector<st
       register_fault(benchmark_name(row), fault);
     }
   }
-  benchmark::RunSpecifiedBenchmarks();
+  // Named, since 1.7.1 frees the reporter that it would choose by itself, and a second run in one process needs it.
+  benchmark::RunSpecifiedBenchmarks(benchmark::CreateDefaultDisplayReporter());
   benchmark::ClearRegisteredBenchmarks();  // they refer to `rows`
   return 0;
 }
