@@ -8,9 +8,9 @@
 namespace fusebench::reports {
 
 struct SummaryStyle {
-  bool colour = false;      ///< for a terminal; otherwise no escape sequence is written
-  std::size_t width = 120;  ///< of the terminal; reasons are wrapped to it, figures never are
-  std::string report_path;  ///< named in the last line; "" leaves it out
+  bool colour = false;           ///< for a terminal; otherwise no escape sequence is written
+  std::size_t width = 120;       ///< of the terminal; reasons are wrapped to it, figures never are
+  std::string report_path = {};  ///< named in the last line; "" leaves it out
 };
 
 /// By case and mode a heading, then a line a variant: verdict, median, speed-ups with their interval, modelled MB and
