@@ -150,6 +150,12 @@ std::string mismatch(const std::vector<T>& got, const std::vector<double>& expec
   return "";
 }
 
+/// f.operator()<T>() for each type.
+template <typename... Types, typename F>
+void for_types(F&& f) {
+  (f.template operator()<Types>(), ...);
+}
+
 /// Values drawn uniformly from (-scale, scale), rounded to T: a linear congruential generator's upper bits.
 template <typename T>
 std::vector<T> draw(std::int64_t count, std::uint64_t seed, double scale = 1.0) {

@@ -1,0 +1,115 @@
+// The product's main loop: every tile and loader on few rows, with the pipeline at each of its borders.
+#include "kernels/gemm.cuh"
+
+#include "tests/catch.h"
+#include "tests/gpu/product.h"
+
+namespace {
+
+using namespace fusebench;
+using namespace fusebench::kernels::cuda;
+using namespace fusebench::testing;
+
+/// Stores the accumulators as they are.
+struct PlainEpilogue {
+  using Column = std::int64_t;
+  struct Operands {};
+
+  float* c;
+  std::int64_t n;
+
+  __device__ Column column(std::int64_t col) const { return col; }
+  __device__ Operands fetch(std::int64_t, Column) const { return {}; }
+  __device__ void store(std::int64_t row, Column col, Operands, const float (&values)[8]) const {
+    fusebench::kernels::cuda::store_elements(c + row * n + col, values, false, n - col);
+  }
+};
+
+template <typename Tile, bool Aligned, typename T>
+void check_product(std::int64_t m, std::int64_t n, std::int64_t k) {
+  CAPTURE(m, n, k, Tile::m, Tile::n, Aligned, name_of(Format<T>::dtype));
+  const std::int64_t offset = Aligned ? 0 : 1;
+  const std::vector<T> a = draw<T>(m * k, 1), weight = draw<T>(n * k, 2);
+  const DeviceBuffer<T> device_a(a, offset), device_weight(weight, offset);
+  DeviceBuffer<float> c(m * n, 0, output_guard);
+  launch_tiles<Tile, Aligned>({Backend::cuda, nullptr}, device_a.data(), device_weight.data(), m, n, k,
+                              PlainEpilogue{c.data(), n});
+  const Product expected = product(a, weight, m, n, k);
+  CHECK(mismatch(c.read(), expected.value, expected.slack) == "");
+  CHECK(c.guards_intact());
+}
+
+template <typename Tile, bool Aligned>
+void check_both_types(std::int64_t m, std::int64_t n, std::int64_t k) {
+  check_product<Tile, Aligned, __half>(m, n, k);
+  check_product<Tile, Aligned, __nv_bfloat16>(m, n, k);
+}
+
+template <typename Tile, bool Aligned>
+void check_pipeline() {
+  for (const int slices : {1, Tile::stages - 1, Tile::stages, Tile::stages + 1, 5, 2 * Tile::stages + 1}) {
+    check_both_types<Tile, Aligned>(Tile::m, Tile::n, slices * Tile::k);
+  }
+}
+
+template <typename Tile, bool Aligned>
+void check_edges() {
+  for (const std::int64_t m : {1, 33, Tile::m - 1, Tile::m + 1}) {
+    for (const std::int64_t n : {1, 33, Tile::n - 1, Tile::n + 1}) check_both_types<Tile, Aligned>(m, n, 40);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a product is right with every number of slices in its pipeline") {
+  if (skip_without_device()) return;
+  for_types<LargeTile, MediumTile, SmallTile, SkinnyTile>([&]<typename Tile>() { check_pipeline<Tile, true>(); });
+}
+
+TEST_CASE("a product is right where its last tiles are not full") {
+  if (skip_without_device()) return;
+  for_types<LargeTile, MediumTile, SmallTile, SkinnyTile>([&]<typename Tile>() { check_edges<Tile, true>(); });
+}
+
+TEST_CASE("a product is right with a last slice of every length") {
+  if (skip_without_device()) return;
+  for_types<LargeTile, MediumTile, SmallTile, SkinnyTile>([&]<typename Tile>() {
+    for (std::int64_t k = 8; k <= 2 * Tile::k; k += 8) check_both_types<Tile, true>(17, 35, k);
+  });
+}
+
+TEST_CASE("a product of unaligned operands is right with every length and edge") {
+  if (skip_without_device()) return;
+  check_pipeline<SmallTile, false>();
+  check_edges<SmallTile, false>();
+  for (std::int64_t tail = 1; tail <= 8; ++tail) {
+    check_both_types<SmallTile, false>(17, 35, tail);
+    check_both_types<SmallTile, false>(17, 35, SmallTile::k + tail);
+  }
+}
+
+TEST_CASE("a product of several row groups and waves is right") {
+  if (skip_without_device()) return;
+  for_types<LargeTile, MediumTile, SmallTile>([&]<typename Tile>() {
+    const std::int64_t m = 2048 + Tile::m + 1, n = 9 * Tile::n + 1;  // a second group, and more than 132 tiles
+    check_product<Tile, true, __half>(m, n, 24);
+  });
+}
+
+TEST_CASE("a few rows on many columns are right") {
+  if (skip_without_device()) return;
+  check_both_types<SkinnyTile, true>(3, 300 * SkinnyTile::n + 5, 136);
+}
+
+TEST_CASE("a product refuses operands that its kernel cannot take") {
+  if (skip_without_device()) return;
+  const DeviceBuffer<__half> a(draw<__half>(64, 1)), weight(draw<__half>(64, 2));
+  DeviceBuffer<float> c(64);
+  const auto launch = [&](kernels::GemmKernel kernel, const __half* first, std::int64_t k) {
+    launch_gemm({Backend::cuda, nullptr}, kernel, first, weight.data(), 1, 1, k, PlainEpilogue{c.data(), 1});
+  };
+  CHECK_THROWS_AS(launch(kernels::GemmKernel::portable, a.data() + 1, 8), std::invalid_argument);
+  CHECK_THROWS_AS(launch(kernels::GemmKernel::portable, a.data(), 7), std::invalid_argument);
+  CHECK_THROWS_AS(launch(kernels::GemmKernel::cpu, a.data(), 8), std::invalid_argument);
+  CHECK_NOTHROW(launch(kernels::GemmKernel::portable_unaligned, a.data() + 1, 7));
+}

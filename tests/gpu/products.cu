@@ -1,0 +1,258 @@
+// The fused products against their formulas in double: residual, RoPE with a KV cache, SwiGLU, and the preparation of
+// their weights.
+#include "kernels/fused_cuda.h"
+
+#include "tests/catch.h"
+#include "tests/gpu/product.h"
+
+namespace {
+
+using namespace fusebench;
+using namespace fusebench::testing;
+using kernels::GemmKernel;
+using kernels::QkvShape;
+
+const Exec exec{Backend::cuda, nullptr};
+
+std::int64_t offset_for(GemmKernel kernel) { return kernel == GemmKernel::portable ? 0 : 1; }
+
+template <typename T>
+void check_residual(GemmKernel kernel, std::int64_t m, std::int64_t n, std::int64_t k, bool in_place = false) {
+  CAPTURE(m, n, k, in_place, name_of(Format<T>::dtype), static_cast<int>(kernel));
+  const std::int64_t offset = offset_for(kernel);
+  const std::vector<T> a = draw<T>(m * k, 1), weight = draw<T>(n * k, 2), residual = draw<T>(m * n, 3, 4.0);
+  const DeviceBuffer<T> device_a(a, offset), device_weight(weight, offset), device_residual(residual, offset);
+  DeviceBuffer<T> out =
+      in_place ? DeviceBuffer<T>(residual, offset, output_guard) : DeviceBuffer<T>(m * n, offset, output_guard);
+  kernels::cuda::product_residual(exec, kernel, Format<T>::dtype, device_a.data(), device_weight.data(),
+                                  in_place ? out.data() : device_residual.data(), out.data(), m, n, k);
+  Product expected = product(a, weight, m, n, k);
+  for (std::size_t i = 0; i < expected.value.size(); ++i) {
+    expected.value[i] += to_double(residual[i]);
+    expected.slack[i] += std::abs(expected.value[i]) * 0x1p-24;
+  }
+  CHECK(mismatch(out.read(), expected.value, expected.slack) == "");
+  CHECK(out.guards_intact());
+}
+
+template <typename T>
+std::vector<T> gate_up_interleaved(const std::vector<T>& gate, const std::vector<T>& up, std::int64_t k) {
+  std::vector<T> rows;
+  for (auto row = gate.begin(), other = up.begin(); row != gate.end(); row += k, other += k) {
+    rows.insert(rows.end(), row, row + k);
+    rows.insert(rows.end(), other, other + k);
+  }
+  return rows;
+}
+
+double silu(double x) { return std::isinf(x) && x < 0 ? 0.0 : x / (1.0 + std::exp(-x)); }
+
+template <typename T>
+void check_swiglu(GemmKernel kernel, const std::vector<T>& a, const std::vector<T>& gate, const std::vector<T>& up,
+                  std::int64_t m, std::int64_t hidden, std::int64_t k) {
+  CAPTURE(m, hidden, k, name_of(Format<T>::dtype), static_cast<int>(kernel));
+  const std::int64_t offset = offset_for(kernel);
+  const DeviceBuffer<T> device_a(a, offset), prepared(gate_up_interleaved(gate, up, k), offset);
+  DeviceBuffer<T> y(m * hidden, offset, output_guard);
+  kernels::cuda::product_swiglu(exec, kernel, Format<T>::dtype, device_a.data(), prepared.data(), y.data(), m, hidden,
+                                k);
+  const Product g = product(a, gate, m, hidden, k), u = product(a, up, m, hidden, k);
+  std::vector<double> expected, slack;
+  for (std::size_t i = 0; i < g.value.size(); ++i) {
+    const double activated = silu(g.value[i]);
+    expected.push_back(activated * u.value[i]);
+    const double gate_slack = std::isinf(g.value[i]) ? 0.0 : 1.1 * g.slack[i];  // |silu'| < 1.1
+    const double exp_slack =
+        std::isinf(g.value[i]) ? 0.0 : (1.0 + std::abs(g.value[i])) * 0x1p-22 * std::abs(expected.back());
+    slack.push_back(gate_slack * std::abs(u.value[i]) + std::abs(activated) * u.slack[i] + exp_slack);
+  }
+  CHECK(mismatch(y.read(), expected, slack) == "");
+  CHECK(y.guards_intact());
+}
+
+template <typename T>
+void check_swiglu(GemmKernel kernel, std::int64_t m, std::int64_t hidden, std::int64_t k) {
+  check_swiglu(kernel, draw<T>(m * k, 1), draw<T>(hidden * k, 2), draw<T>(hidden * k, 3), m, hidden, k);
+}
+
+struct QkvCase {
+  std::int64_t batch, seq, past, dim, heads, kv_heads, head_dim;
+
+  QkvShape shape(Pairing pairing) const {
+    return {batch * seq, dim, heads, kv_heads, head_dim, seq, {seq, past + seq, past}, pairing};
+  }
+};
+
+struct Expected {
+  std::vector<double> value, slack;
+};
+
+/// One of q, k, v in its own rows [rows, heads, head_dim], rotated or not.
+Expected rotated(const Product& x, const std::vector<float>& cos, const std::vector<float>& sin, bool rotate,
+                 const QkvShape& shape) {
+  const std::int64_t d = shape.head_dim, half = d / 2;
+  Expected result{x.value, x.slack};
+  if (!rotate) return result;
+  for (std::int64_t row = 0; row < x.m; ++row) {
+    for (std::int64_t head = 0; head < x.n / d; ++head) {
+      for (std::int64_t i = 0; i < half; ++i) {
+        const bool halves = shape.pairing == Pairing::half;
+        const std::int64_t first = head * d + (halves ? i : 2 * i), second = first + (halves ? half : 1);
+        const auto phase = static_cast<std::size_t>(row % shape.seq * half + i);
+        const double c = cos[phase], s = sin[phase], a = x.at(row, first), b = x.at(row, second);
+        const auto first_at = static_cast<std::size_t>(row * x.n + first);
+        const auto second_at = static_cast<std::size_t>(row * x.n + second);
+        result.value[first_at] = a * c - b * s;
+        result.value[second_at] = a * s + b * c;
+        const double slack = x.slack_at(row, first) + x.slack_at(row, second) + 0x1p-22 * (std::abs(a) + std::abs(b));
+        result.slack[first_at] = result.slack[second_at] = slack;
+      }
+    }
+  }
+  return result;
+}
+
+/// The new tokens' rows of a cache [batch, past + seq, row_size], and whether the older rows are untouched.
+template <typename T>
+std::vector<T> new_rows(const std::vector<T>& cache, const QkvCase& c, std::int64_t row_size, bool& old_untouched) {
+  std::vector<T> rows;
+  for (std::int64_t b = 0; b < c.batch; ++b) {
+    const T* start = cache.data() + b * (c.past + c.seq) * row_size;
+    old_untouched = old_untouched && DeviceBuffer<T>::untouched(start, c.past * row_size);
+    rows.insert(rows.end(), start + c.past * row_size, start + (c.past + c.seq) * row_size);
+  }
+  return rows;
+}
+
+template <typename T>
+void check_rope(GemmKernel kernel, const QkvCase& c, Pairing pairing) {
+  CAPTURE(c.batch, c.seq, c.past, c.dim, c.heads, c.kv_heads, c.head_dim, name_of(pairing), name_of(Format<T>::dtype),
+          static_cast<int>(kernel));
+  const QkvShape shape = c.shape(pairing);
+  const std::int64_t offset = offset_for(kernel), q_size = c.heads * c.head_dim, kv_size = c.kv_heads * c.head_dim;
+  const std::vector<T> x = draw<T>(shape.rows * c.dim, 1), wq = draw<T>(q_size * c.dim, 2),
+                       wk = draw<T>(kv_size * c.dim, 3), wv = draw<T>(kv_size * c.dim, 4);
+  const std::vector<float> cos = draw<float>(c.seq * c.head_dim / 2, 5), sin = draw<float>(c.seq * c.head_dim / 2, 6);
+  const DeviceBuffer<T> device_x(x, offset), device_wq(wq, offset), device_wk(wk, offset), device_wv(wv, offset);
+  const DeviceBuffer<float> device_cos(cos, offset), device_sin(sin, offset);
+  DeviceBuffer<T> prepared(shape.columns() * c.dim, offset, output_guard), q(shape.rows * q_size, offset, output_guard),
+      k(c.batch * (c.past + c.seq) * kv_size, offset, output_guard),
+      v(c.batch * (c.past + c.seq) * kv_size, offset, output_guard);
+
+  kernels::cuda::prepare_qkv(exec, Format<T>::dtype, device_wq.data(), device_wk.data(), device_wv.data(),
+                             prepared.data(), shape);
+  kernels::cuda::product_rope(exec, kernel, Format<T>::dtype, device_x.data(), prepared.data(), device_cos.data(),
+                              device_sin.data(), q.data(), k.data(), v.data(), shape);
+
+  const auto expect = [&](const std::vector<T>& weight, std::int64_t size, bool rotate) {
+    return rotated(product(x, weight, shape.rows, size, c.dim), cos, sin, rotate, shape);
+  };
+  const Expected expected_q = expect(wq, q_size, true), expected_k = expect(wk, kv_size, true),
+                 expected_v = expect(wv, kv_size, false);
+  bool old_untouched = true;
+  CHECK(mismatch(q.read(), expected_q.value, expected_q.slack) == "");
+  CHECK(mismatch(new_rows(k.read(), c, kv_size, old_untouched), expected_k.value, expected_k.slack) == "");
+  CHECK(mismatch(new_rows(v.read(), c, kv_size, old_untouched), expected_v.value, expected_v.slack) == "");
+  CHECK(old_untouched);
+  CHECK((prepared.guards_intact() && q.guards_intact() && k.guards_intact() && v.guards_intact()));
+}
+
+}  // namespace
+
+TEST_CASE("product_residual adds the residual to every kind of tile") {
+  if (skip_without_device()) return;
+  for_types<__half, __nv_bfloat16>([&]<typename T>() {
+    for (const std::int64_t m : {1, 16, 17, 64, 127, 128, 129}) {
+      for (const std::int64_t n : {1, 8, 33, 127, 129, 264}) {
+        check_residual<T>(GemmKernel::portable, m, n, 72);
+        check_residual<T>(GemmKernel::portable_unaligned, m, n, 37);
+      }
+    }
+    check_residual<T>(GemmKernel::portable, 40, 72, 200, true);
+    check_residual<T>(GemmKernel::portable_unaligned, 40, 72, 200, true);
+  });
+}
+
+TEST_CASE("product_residual is right with more tiles than multiprocessors") {
+  if (skip_without_device()) return;
+  for_types<__half, __nv_bfloat16>([&]<typename T>() {
+    check_residual<T>(GemmKernel::portable, 1500, 1501, 40);  // medium tiles, odd rows
+    check_residual<T>(GemmKernel::portable, 1500, 3000, 40);  // large tiles
+  });
+}
+
+TEST_CASE("product_swiglu gates every kind of tile") {
+  if (skip_without_device()) return;
+  for_types<__half, __nv_bfloat16>([&]<typename T>() {
+    for (const std::int64_t m : {1, 16, 33, 129}) {
+      for (const std::int64_t hidden : {1, 3, 4, 65, 128, 129}) {
+        check_swiglu<T>(GemmKernel::portable, m, hidden, 72);
+        check_swiglu<T>(GemmKernel::portable_unaligned, m, hidden, 37);
+      }
+    }
+    check_swiglu<T>(GemmKernel::portable, 1500, 1500, 40);
+  });
+}
+
+TEST_CASE("product_swiglu takes huge gates and keeps silu(-inf) at 0") {
+  if (skip_without_device()) return;
+  for_types<__half, __nv_bfloat16>([&]<typename T>() {
+    const std::int64_t m = 20, hidden = 8, k = 8;
+    const double gates[hidden] = {100, -100, -INFINITY, 1, -1, -0.88, 0, 1000};  // times 100: up to +-1e4 and 1e5
+    std::vector<T> a(m * k, rounded<T>(0.0)), gate(hidden * k, rounded<T>(0.0)), up = draw<T>(hidden * k, 3);
+    for (std::int64_t row = 0; row < m; ++row) a[row * k] = rounded<T>(100.0);
+    for (std::int64_t unit = 0; unit < hidden; ++unit) gate[unit * k] = rounded<T>(gates[unit]);
+    check_swiglu(GemmKernel::portable, a, gate, up, m, hidden, k);
+    check_swiglu(GemmKernel::portable_unaligned, a, gate, up, m, hidden, k);
+  });
+}
+
+TEST_CASE("product_rope rotates and appends") {
+  if (skip_without_device()) return;
+  for_types<__half, __nv_bfloat16>([&]<typename T>() {
+    for (const Pairing pairing : {Pairing::interleaved, Pairing::half}) {
+      for (const std::int64_t head_dim : {2, 6, 64, 80, 96, 128, 256}) {
+        for (const auto& [heads, kv_heads] : {std::pair{32, 8}, {8, 1}, {6, 3}, {1, 1}}) {
+          check_rope<T>(GemmKernel::portable, {2, 3, 5, 24, heads, kv_heads, head_dim}, pairing);
+          check_rope<T>(GemmKernel::portable_unaligned, {3, 7, 0, 13, heads, kv_heads, head_dim}, pairing);
+        }
+      }
+      check_rope<T>(GemmKernel::portable, {1, 33, 0, 40, 6, 3, 64}, pairing);
+      check_rope<T>(GemmKernel::portable, {3, 1, 17, 136, 8, 2, 128}, pairing);   // decode
+      check_rope<T>(GemmKernel::portable, {2, 350, 9, 40, 32, 8, 128}, pairing);  // large tiles
+      check_rope<T>(GemmKernel::portable, {2, 350, 9, 40, 32, 8, 100}, pairing);  // the same, pair by pair
+    }
+  });
+}
+
+TEST_CASE("prepare_gate_up alternates rows of any alignment") {
+  if (skip_without_device()) return;
+  for_types<__half, __nv_bfloat16>([&]<typename T>() {
+    for (const std::int64_t k : {1, 8, 13}) {
+      const std::int64_t hidden = 37;
+      const std::vector<T> gate = draw<T>(hidden * k, 1), up = draw<T>(hidden * k, 2);
+      const DeviceBuffer<T> device_gate(gate, 1), device_up(up, 3);
+      DeviceBuffer<T> prepared(2 * hidden * k, 1, output_guard);
+      kernels::cuda::prepare_gate_up(exec, Format<T>::dtype, device_gate.data(), device_up.data(), prepared.data(),
+                                     hidden, k);
+      CHECK(widened(prepared.read()) == widened(gate_up_interleaved(gate, up, k)));
+      CHECK(prepared.guards_intact());
+    }
+  });
+}
+
+TEST_CASE("products refuse fp32 and odd heads") {
+  if (skip_without_device()) return;
+  const DeviceBuffer<float> x(64);
+  DeviceBuffer<float> out(64);
+  CHECK_THROWS_AS(kernels::cuda::product_residual(exec, GemmKernel::portable, DType::fp32, x.data(), x.data(), x.data(),
+                                                  out.data(), 8, 8, 8),
+                  std::invalid_argument);
+  CHECK_THROWS_AS(
+      kernels::cuda::product_swiglu(exec, GemmKernel::portable, DType::fp32, x.data(), x.data(), out.data(), 8, 8, 8),
+      std::invalid_argument);
+  QkvShape shape = QkvCase{1, 1, 0, 8, 1, 1, 3}.shape(Pairing::interleaved);
+  CHECK_THROWS_AS(kernels::cuda::product_rope(exec, GemmKernel::portable, DType::fp16, x.data(), x.data(), x.data(),
+                                              x.data(), out.data(), out.data(), out.data(), shape),
+                  std::invalid_argument);
+}
