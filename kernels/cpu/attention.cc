@@ -1,12 +1,12 @@
 // softmax(q·kᵀ / sqrt(head_dim) + mask)·v with online softmax: a tile of queries walks over tiles of keys and keeps its
 // running maximum, sum and output (Milakov and Gimelshein 2018; Dao et al. 2022). The query heads that share a kv head
 // are rows of the same tile, so that keys and values are read once for all of them.
-#include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
 
+#include "kernels/cpu/eigen.h"
 #include "kernels/cpu/fp32.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/parallel.h"

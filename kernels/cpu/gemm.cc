@@ -1,10 +1,10 @@
 // a · weightᵀ in tiles that stay in a core's cache until their epilogue (residual, RoPE or SwiGLU) has used them up.
 // Eigen computes a tile. Tiles depend on the shape alone, so results do not depend on the number of threads.
-#include <Eigen/Dense>
 #include <algorithm>
 #include <stdexcept>
 #include <string>
 
+#include "kernels/cpu/eigen.h"
 #include "kernels/cpu/fp32.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/parallel.h"

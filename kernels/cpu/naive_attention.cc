@@ -59,14 +59,14 @@ void row_max(const Exec& /*exec*/, const float* x, float* max, std::int64_t rows
   });
 }
 
-// The maximum is -inf where no key is visible: there -inf - -inf would be NaN.
+// A masked score gives 0 also where no key is visible and the maximum is -inf itself: -inf - -inf would be NaN.
 void exp_minus_max(const Exec& /*exec*/, DType dtype, const float* scores, const float* max, void* out_data,
                    std::int64_t rows, std::int64_t cols) {
   require_fp32(dtype);
   parallel_for(rows, grain_for(cols), [=, out = fp32(out_data)](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       for (std::int64_t i = row * cols; i < (row + 1) * cols; ++i) {
-        out[i] = max[row] == -infinity ? 0.0F : std::exp(scores[i] - max[row]);
+        out[i] = scores[i] == -infinity ? 0.0F : std::exp(scores[i] - max[row]);
       }
     }
   });

@@ -124,11 +124,11 @@ std::unique_ptr<Pool>& pool() {
 void parallel_for(std::int64_t count, std::int64_t grain, const Body& body) {
   if (count <= 0) return;
   if (grain < 1) throw std::invalid_argument("parallel_for: a grain of " + std::to_string(grain));
-  Job job(count, grain, body);
   if (inside_body) {
     for (std::int64_t begin = 0; begin < count; begin += grain) body(begin, std::min(count, begin + grain));
     return;
   }
+  Job job(count, grain, body);
   if (count <= grain || pool()->threads() == 1) {
     job.work();
   } else {

@@ -55,13 +55,13 @@ __global__ void row_max_kernel(const float* x, float* max, std::int64_t rows, st
   }
 }
 
-// The maximum is -inf where no key is visible: there -inf - -inf would be NaN.
+// A masked score gives 0 also where no key is visible and the maximum is -inf itself: -inf - -inf would be NaN.
 template <class T>
 __global__ void exp_minus_max_kernel(const float* scores, const float* max, T* out, std::int64_t rows,
                                      std::int64_t cols) {
   for_each_in_rows(rows, cols, [=](std::int64_t row, std::int64_t col) {
-    const float top = max[row];
-    store(out, row * cols + col, top == -INFINITY ? 0.0f : expf(scores[row * cols + col] - top));
+    const float score = scores[row * cols + col];
+    store(out, row * cols + col, score == -INFINITY ? 0.0f : expf(score - max[row]));
   });
 }
 
