@@ -50,6 +50,10 @@ std::string breakable(std::string_view id) {
   return text;
 }
 
+std::string case_of(std::string_view id, std::string_view mode) {
+  return breakable(id) + " " + tag("span", "class=\"mode\"", escaped(mode));
+}
+
 // A JSON value as a cell; null shows its reason.
 std::string cell(const Json& object, const Column& column) {
   const auto found = object.find(column.name);
@@ -82,18 +86,17 @@ std::string reasons_table(const Records& records, const std::string& label,
   std::string lines;
   for (const Json& row : records.rows) {
     if (!chosen(text_of(row, "verdict"))) continue;
-    lines +=
-        tag("tr", "",
-            tag("td", "", verdict_of(row)) + tag("td", "", escaped(text_of(row, "variant"))) +
-                tag("td", "class=\"id\"", breakable(text_of(row, "case_id"))) + tag("td", "", escaped(mode_of(row))) +
-                tag("td", "class=\"text\"", escaped(text_of(row, "reason"))) +
-                tag("td", "class=\"text\"", tag("code", "", escaped(text_of(row, "repro"))))) +
-        "\n";
+    lines += tag("tr", "",
+                 tag("td", "", verdict_of(row)) + tag("td", "", escaped(text_of(row, "variant"))) +
+                     tag("td", "class=\"id\"", case_of(text_of(row, "case_id"), mode_of(row))) +
+                     tag("td", "class=\"text\"", escaped(text_of(row, "reason"))) +
+                     tag("td", "class=\"text\"", tag("code", "", escaped(text_of(row, "repro"))))) +
+             "\n";
   }
   if (lines.empty()) return {};
   const std::string head =
       "<thead><tr><th scope=\"col\">verdict</th><th scope=\"col\">variant</th><th scope=\"col\">case</th>"
-      "<th scope=\"col\">mode</th><th scope=\"col\">reason</th><th scope=\"col\">repeat</th></tr></thead>\n";
+      "<th scope=\"col\">reason</th><th scope=\"col\">repeat</th></tr></thead>\n";
   return table(label, "", head + tag("tbody", "", lines));
 }
 
@@ -152,7 +155,7 @@ std::string summary_by_case(const Records& records) {
   std::vector<std::pair<std::string, std::vector<Figure>>> variants;
   for (const std::string& name : variants_of(records)) variants.emplace_back(name, figures_of(records, name));
 
-  std::string names = "<th rowspan=\"2\" scope=\"col\">case</th><th rowspan=\"2\" scope=\"col\">mode</th>";
+  std::string names = "<th rowspan=\"2\" scope=\"col\">case</th>";
   std::string heads;
   for (const auto& [name, figures] : variants) {
     names += tag("th", fmt::format("class=\"first\" scope=\"colgroup\" colspan=\"{}\"", figures.size()), escaped(name));
@@ -162,8 +165,7 @@ std::string summary_by_case(const Records& records) {
   }
   std::string lines;
   for (const CaseGroup& group : group_by_case(records)) {
-    std::string cells =
-        tag("th", "scope=\"row\" class=\"id\"", breakable(group.case_id)) + tag("td", "", escaped(group.mode));
+    std::string cells = tag("th", "scope=\"row\" class=\"id\"", case_of(group.case_id, group.mode));
     for (const auto& [name, figures] : variants) cells += figure_cells(group, name, figures);
     lines += tag("tr", "", cells) + "\n";
   }
@@ -181,7 +183,7 @@ void add_facts(std::string& lines, const std::string& name, const Json& value) {
     for (const auto& [key, inner] : value.items()) add_facts(lines, name.empty() ? key : name + "." + key, inner);
     return;
   }
-  const std::string text = value.is_string() ? value.get<std::string>() : value.is_null() ? "unknown" : value.dump();
+  const std::string text = value.is_string() ? value.get<std::string>() : value.empty() ? "unknown" : value.dump();
   lines += tag("tr", "", tag("th", "scope=\"row\"", escaped(name)) + tag("td", "class=\"text\"", escaped(text))) + "\n";
 }
 

@@ -21,14 +21,15 @@ p { margin: .4rem 0; max-width: 60rem; }
 .scroll { overflow: auto; max-height: 80vh; border: 1px solid var(--line); border-radius: 4px; width: fit-content;
   max-width: 100%; }
 table { border-collapse: separate; border-spacing: 0; font-size: .87rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
+th, td { padding: .25rem .5rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 tr:last-child > * { border-bottom: 0; }
 thead th { background: var(--head); position: sticky; top: 0; white-space: nowrap; }
 thead.two th { position: static; }
 tbody th { font-weight: 500; }
 .n { text-align: right; white-space: nowrap; }
 .first { border-left: 1px solid var(--line); }
-.id { min-width: 16rem; overflow-wrap: break-word; }
+.id { min-width: 12rem; overflow-wrap: break-word; }
+.mode { display: block; color: var(--soft); font-weight: 400; }
 .text { min-width: 8rem; max-width: 40rem; overflow-wrap: anywhere; }
 .wide td, .wide th { white-space: nowrap; }
 code { font: .92em ui-monospace, monospace; overflow-wrap: anywhere; }
@@ -54,6 +55,6 @@ details .scroll { margin: .3rem 0 .8rem 1.2rem; }
 }
 )css";
 
-inline constexpr std::string_view kHtmlStyleSha256 = "Z5cvsSYwDmd+hEA1RwDU9hmCA55itN1zD6HM0Fog/a4=";
+inline constexpr std::string_view kHtmlStyleSha256 = "xjCgedYYQ8waOtNSEF4lN3Q4xLhrQO3IGHNuYyMpgI0=";
 
 }  // namespace fusebench::reports
