@@ -74,10 +74,11 @@ std::string shown(std::string_view text) {
 }
 
 std::string suggest(std::string_view text, const std::vector<std::string_view>& known) {
+  text = text.substr(0, 64);
   std::string_view nearest;
   std::size_t least = std::max<std::size_t>(text.size() / 2, 1) + 1;  // half of it may be wrong
   for (const std::string_view candidate : known) {
-    const std::size_t distance = edit_distance(text.substr(0, 64), candidate);
+    const std::size_t distance = edit_distance(text, candidate);
     if (distance < least) {
       least = distance;
       nearest = candidate;

@@ -71,6 +71,24 @@ class SourceText {
     }
   }
 
+  /// Whether a quoted scalar that starts here ends: yaml-cpp lets the file's end close it.
+  bool closes_quote(std::size_t start) const {
+    const char quote = text_[start];
+    for (std::size_t i = start + 1; i < text_.size(); ++i) {
+      if (quote == '"' && text_[i] == '\\') {
+        ++i;
+      } else if (text_[i] == quote) {
+        if (quote == '"' || text_.substr(i, 2) != "''") return true;
+        ++i;
+      }
+    }
+    return false;
+  }
+
+  bool starts_quote(std::size_t byte) const {
+    return byte < text_.size() && (text_[byte] == '"' || text_[byte] == '\'');
+  }
+
  private:
   YamlNode at_byte(std::size_t byte) const {
     const auto next = std::upper_bound(line_starts_.begin(), line_starts_.end(), byte);
@@ -115,6 +133,8 @@ class TreeBuilder final : public YAML::EventHandler {
     YamlNode node = node_at(mark, YamlNode::Kind::scalar);
     node.text = value;
     node.quoted = tag == "!";
+    const auto start = static_cast<std::size_t>(mark.pos);
+    if (source_.starts_quote(start) && !source_.closes_quote(start)) fail(mark, "the quote is never closed; close it");
     finish(std::move(node));
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
