@@ -179,7 +179,7 @@ void BoundPlan::prepare() {
   }
   for (Step& step : plan_.steps()) {
     // What a step reads must hold real data while its candidates are timed, so the steps before it run first.
-    if (step.tune) step.kernel = step.tune(exec, bindings_);
+    if (step.tune) step.tune(step, exec, bindings_);
     step.launch(exec, bindings_);
   }
   device_.synchronize();

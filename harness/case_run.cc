@@ -412,7 +412,7 @@ class CaseRun {
     row.bytes_modelled = plan.modelled_bytes();
     row.workspace_bytes = BoundPlan::workspace_bytes(plan);
     row.prepared_bytes = plan.prepared_bytes();
-    row.launches = static_cast<int>(plan.steps().size());
+    row.launches = plan.launches();
     row.prepare_us =
         contender.bound ? Known<double>(contender.bound->prepare_us()) : Known<double>::unknown(contender.reason);
     for (const Step& step : plan.steps()) {

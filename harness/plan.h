@@ -52,7 +52,7 @@ struct Access {
   std::int64_t bytes = 0;
 };
 
-/// One launch.
+/// One launch, seldom a few that a library makes of it.
 struct Step {
   std::string name;    ///< what it computes, in the op's words
   std::string kernel;  ///< which kernel does it; tune may refine it (a heuristic's id)
@@ -60,9 +60,11 @@ struct Step {
   std::vector<Access> writes;
   double flops = 0;  ///< of matrix products
   Launch launch;
-  /// Optional: times candidates on the bound tensors once, before anything is checked, keeps the best for `launch` and
-  /// returns the kernel's name. It may overwrite only what the step writes.
-  std::function<std::string(const Exec&, const Bindings&)> tune;
+  int launches = 1;  ///< of kernels; tune may choose to take more
+  /// Optional: times candidates on the bound tensors once, before anything is checked, keeps the best for `launch`, and
+  /// enters it into the step, which is the one it belongs to: its kernel's name, and its launches, reads and writes
+  /// where candidates differ in them. It may overwrite only what the step writes.
+  std::function<void(Step&, const Exec&, const Bindings&)> tune;
 
   std::int64_t bytes_read() const;
   std::int64_t bytes_written() const;
@@ -110,6 +112,7 @@ class Plan {
   std::int64_t modelled_bytes() const;  ///< the ledger's sum
   std::int64_t prepared_bytes() const;
   double flops() const;
+  int launches() const;
   /// Distinct kernel names, in order: "rmsnorm_row + gemm_portable".
   std::string kernel() const;
 

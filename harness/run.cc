@@ -174,7 +174,7 @@ void print_plans(const std::vector<Task>& tasks, Device& device) {
         const auto mb = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
         fmt::print("{:<24} {:>12.3f} {:>12.3f} {:>12.3f} {:>12.3f} {:>9.2f} {:>8}  {}\n", name,
                    mb(CaseMemory::bytes_needed(spec)), mb(plan.modelled_bytes()), mb(BoundPlan::workspace_bytes(plan)),
-                   mb(BoundPlan::prepared_bytes(plan)), spec.flops / 1e9, plan.steps().size(), case_id(task.c));
+                   mb(BoundPlan::prepared_bytes(plan)), spec.flops / 1e9, plan.launches(), case_id(task.c));
       } catch (const Unsupported& limit) {
         fmt::print("{:<24} unsupported: {}  {}\n", name, limit.what(), case_id(task.c));
       }
