@@ -226,10 +226,11 @@ std::string counts(const Records& records) {
   return tag("p", "", text) + "\n";
 }
 
-std::string notes(const Records& records) {
+std::string warnings(const Records& records) {
   std::string text;
-  for (const std::string& note : records.notes)
-    text += tag("p", "class=\"fail\"", "results.jsonl: " + escaped(note)) + "\n";
+  for (const std::string& warning : warnings_of(records)) {
+    text += tag("p", "class=\"fail\"", "Warning: " + escaped(warning)) + "\n";
+  }
   return text;
 }
 
@@ -250,7 +251,7 @@ std::string body(const std::string& title, const Records& records) {
   const std::string unsupported =
       reasons_table(records, "Unsupported", [](const std::string& verdict) { return verdict == "unsupported"; });
 
-  std::string text = tag("h1", "", escaped(title)) + "\n" + counts(records) + notes(records);
+  std::string text = tag("h1", "", escaped(title)) + "\n" + counts(records) + warnings(records);
   if (!failures.empty()) text += section("Failures", failures);
   text += section("Summary by case", summary_by_case(records));
   if (!unsupported.empty()) text += section("Unsupported", unsupported);

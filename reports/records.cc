@@ -83,6 +83,18 @@ std::vector<Json> steps_of(const Json& row) {
   return steps;
 }
 
+std::vector<std::string> warnings_of(const Records& records) {
+  std::vector<std::string> all;
+  const Json* warnings = find(records.header, "warnings");
+  if (warnings != nullptr && warnings->is_array()) {
+    for (const Json& warning : *warnings) {
+      if (warning.is_string()) all.push_back(warning.get<std::string>());
+    }
+  }
+  for (const std::string& note : records.notes) all.push_back("results.jsonl: " + note);
+  return all;
+}
+
 std::string mode_of(const Json& row) {
   const Json* graph = find(row, "graph");
   std::string mode = text_of(row, "cache");

@@ -33,6 +33,9 @@ std::optional<double> number_of(const Json& row, std::string_view key);
 /// Its steps that are objects; none when it has no such array.
 std::vector<Json> steps_of(const Json& row);
 
+/// What a reader must know before any figure: the header's `warnings` (a busy GPU, a MIG slice), then the notes.
+std::vector<std::string> warnings_of(const Records& records);
+
 /// "cold, sustained" or "hot, graph, burst".
 std::string mode_of(const Json& row);
 

@@ -144,7 +144,9 @@ std::string summary(const Records& records, const SummaryStyle& style) {
     }
   }
   if (!text.empty()) text += "\n";
-  for (const std::string& note : records.notes) text += printable(fmt::format("results.jsonl: {}", note)) + "\n";
+  for (const std::string& warning : warnings_of(records)) {
+    text += coloured("warning: " + printable(warning), colour_of("warning"), style) + "\n";
+  }
   text += counts_line(records, style);
   if (!style.report_path.empty()) text += fmt::format("report: {}\n", printable(style.report_path));
   return text;

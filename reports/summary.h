@@ -14,7 +14,8 @@ struct SummaryStyle {
 };
 
 /// By case and mode a heading, then a line a variant: verdict, median, speed-ups with their interval, modelled MB and
-/// error against budget; under it the reason where there is one. Then counts by verdict and the report's path.
+/// error against budget; under it the reason where there is one. Then warnings, counts by verdict and the report's
+/// path.
 std::string summary(const Records& records, const SummaryStyle& style);
 
 }  // namespace fusebench::reports

@@ -475,6 +475,14 @@ TEST_CASE("summary: no rows, and a file that was cut off") {
              ContainsSubstring("results.jsonl: line 3 is cut off"));
 }
 
+TEST_CASE("summary and html show the header's warnings") {
+  const Records records =
+      parse("{\"schema\": 1, \"warnings\": [\"the GPU is <busy>\", 7]}\n" + reports::to_line(to_json(passed("naive"))));
+  CHECK_THAT(reports::summary(records, {}), ContainsSubstring("warning: the GPU is <busy>\n"));
+  CHECK_THAT(reports::html_page(records), ContainsSubstring("Warning: the GPU is &lt;busy&gt;"));
+  CHECK(reports::summary(records_of({passed("naive")}), {}).find("warning") == std::string::npos);
+}
+
 TEST_CASE("reports are rebuilt from the records, and replace what was there") {
   const TempFolder folder;
   write(folder.path / "results.jsonl", lines_of({passed("naive"), failed("wrong")}));
