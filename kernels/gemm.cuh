@@ -8,10 +8,10 @@
 // Shared memory: rows of Tile::k elements in chunks of 16 bytes; chunk c of row r lies at c XOR swizzle(r), so that the
 // eight rows of an 8x8 matrix, and the eight chunks that a quarter warp writes, fall in different banks.
 //
-// An epilogue is a value with
-//   Column   column(col)                 where eight neighbouring columns from `col`, a multiple of 8, belong; once a
-//   tile Operands fetch(row, column)          what it reads besides the product, before the product's values are at
-//   hand void     store(row, column, operands, values)   eight fp32 values of one row, as pairs of neighbouring columns
+// An epilogue is a value with the members
+// - `Column column(col)`: where eight neighbouring columns from `col`, a multiple of 8, belong; asked once a tile,
+// - `Operands fetch(row, column)`: what it reads besides the product, before the product's values are at hand,
+// - `void store(row, column, operands, values)`: takes eight fp32 values of a row, four pairs of neighbouring columns.
 // It is called for rows < m and columns that start below n; the last ones of the eight may lie beyond n.
 #pragma once
 
@@ -296,7 +296,15 @@ inline std::int64_t multiprocessors() {
   return count;
 }
 
-/// Chooses the tile: for few rows one that wastes few of them, else the largest of which every multiprocessor gets one.
+/// How long the busiest multiprocessor works, in units that compare tiles. `rate` is how much of the largest tile's
+/// FLOP rate this tile is expected to reach, from the operands that it loads for each of them.
+template <typename Tile>
+double expected_time(std::int64_t m, std::int64_t n, std::int64_t processors, double rate) {
+  return static_cast<double>(ceil_div(tiles_of<Tile>(m, n), processors)) * Tile::m * Tile::n / rate;
+}
+
+/// Chooses the tile: for a few rows the one that wastes the fewest, where streaming the weight is all that counts;
+/// otherwise the one that is expected to be done first, which weighs a tile's own speed against idle multiprocessors.
 template <typename T, typename Epilogue>
 void launch_gemm(const Exec& exec, GemmKernel kernel, const T* a, const T* weight, std::int64_t m, std::int64_t n,
                  std::int64_t k, const Epilogue& epilogue) {
@@ -307,14 +315,13 @@ void launch_gemm(const Exec& exec, GemmKernel kernel, const T* a, const T* weigh
   if (!is_aligned_16(a) || !is_aligned_16(weight) || k % 8 != 0) {
     throw std::invalid_argument("the portable product needs 16-byte aligned operands and k % 8 == 0");
   }
-  const std::int64_t processors = multiprocessors();
   if (m <= SkinnyTile::m) return launch_tiles<SkinnyTile, true>(exec, a, weight, m, n, k, epilogue);
-  if (m > SmallTile::m && tiles_of<LargeTile>(m, n) >= processors) {
-    return launch_tiles<LargeTile, true>(exec, a, weight, m, n, k, epilogue);
-  }
-  if (m > SmallTile::m && tiles_of<MediumTile>(m, n) >= processors) {
-    return launch_tiles<MediumTile, true>(exec, a, weight, m, n, k, epilogue);
-  }
+  const std::int64_t processors = multiprocessors();
+  const double large = expected_time<LargeTile>(m, n, processors, 1.0);
+  const double medium = expected_time<MediumTile>(m, n, processors, 0.9);
+  const double small = expected_time<SmallTile>(m, n, processors, 0.6);
+  if (large <= std::min(medium, small)) return launch_tiles<LargeTile, true>(exec, a, weight, m, n, k, epilogue);
+  if (medium <= small) return launch_tiles<MediumTile, true>(exec, a, weight, m, n, k, epilogue);
   launch_tiles<SmallTile, true>(exec, a, weight, m, n, k, epilogue);
 }
 
