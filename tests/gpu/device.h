@@ -31,6 +31,12 @@ inline bool has_device() {
 /// True, said and counted, where a test cannot run.
 inline bool skip_without_device() { return !has_device() && skip("no CUDA device"); }
 
+inline bool skip_without_memory(std::int64_t bytes) {
+  std::size_t free = 0, total = 0;
+  FUSEBENCH_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  return free < static_cast<std::size_t>(bytes) && skip("too little device memory");
+}
+
 /// `count` elements in an allocation of their own. They start `offset` elements past a 256-byte boundary; `guard`
 /// elements lie before and after. All of it begins as 0xff bytes: NaN in every floating-point type. Inputs take no
 /// guard, so that compute-sanitizer sees the first element read past the end.
@@ -62,6 +68,17 @@ class DeviceBuffer {
     const std::vector<T> all = read_all();
     return std::vector<T>(all.begin() + lead_, all.begin() + lead_ + count_);
   }
+
+  /// Elements first to first + n - 1, after all work on the device has ended.
+  std::vector<T> read(std::int64_t first, std::int64_t n) const {
+    std::vector<T> part(static_cast<std::size_t>(n));
+    FUSEBENCH_CUDA_CHECK(cudaDeviceSynchronize());
+    FUSEBENCH_CUDA_CHECK(cudaMemcpy(part.data(), data() + first, part.size() * sizeof(T), cudaMemcpyDeviceToHost));
+    return part;
+  }
+
+  /// Sets every element to zero bits.
+  void clear() { FUSEBENCH_CUDA_CHECK(cudaMemset(data(), 0, static_cast<std::size_t>(count_) * sizeof(T))); }
 
   /// Whether nothing around the elements has changed.
   bool guards_intact() const {

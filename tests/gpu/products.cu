@@ -182,6 +182,22 @@ TEST_CASE("product_residual is right with as many tiles as multiprocessors") {
   });
 }
 
+TEST_CASE("product_residual is right beyond 2^31 elements") {
+  const std::int64_t m = 65536 + 130, n = 32768, k = 8;
+  if (skip_without_device() || skip_without_memory(m * n * 2 + (std::int64_t{1} << 28))) return;
+  const std::vector<__half> a = draw<__half>(m * k, 1), weight = draw<__half>(n * k, 2);
+  const DeviceBuffer<__half> device_a(a), device_weight(weight);
+  DeviceBuffer<__half> out(m * n, 0, output_guard);
+  out.clear();
+  kernels::cuda::product_residual(exec, GemmKernel::portable, DType::fp16, device_a.data(), device_weight.data(),
+                                  out.data(), out.data(), m, n, k);
+  for (const std::int64_t row : {std::int64_t{0}, std::int64_t{65535}, std::int64_t{65536}, m - 1}) {
+    const std::vector<__half> a_row(a.begin() + row * k, a.begin() + (row + 1) * k);
+    const Product expected = product(a_row, weight, 1, n, k);
+    CHECK(mismatch(out.read(row * n, n), expected.value, expected.slack) == "");
+  }
+}
+
 TEST_CASE("product_swiglu gates every kind of tile") {
   if (skip_without_device()) return;
   for_types<__half, __nv_bfloat16>([&]<typename T>() {
