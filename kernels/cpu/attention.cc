@@ -2,6 +2,7 @@
 // running maximum, sum and output (Milakov and Gimelshein 2018; Dao et al. 2022). The query heads that share a kv head
 // are rows of the same tile, so that keys and values are read once for all of them.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -61,8 +62,8 @@ class QueryTile {
       for (std::int64_t d = 0; d < shape_.head_dim; ++d) query_(i, d) = scale * row[d];
     }
     output_.setZero(rows_, shape_.head_dim);
-    std::fill_n(max_, rows_, -std::numeric_limits<float>::infinity());
-    std::fill_n(sum_, rows_, 0.0F);
+    max_.fill(-std::numeric_limits<float>::infinity());
+    sum_.fill(0.0F);
   }
 
   template <class Keys, class Values>
@@ -115,8 +116,8 @@ class QueryTile {
   std::int64_t kv_head_;
   std::int64_t first_row_;
   std::int64_t rows_;
-  float max_[query_tile];
-  float sum_[query_tile];
+  std::array<float, query_tile> max_{};
+  std::array<float, query_tile> sum_{};
 };
 
 thread_local Matrix QueryTile::query_;

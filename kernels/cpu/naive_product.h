@@ -1,6 +1,7 @@
 // The inner product behind the naive variant's products.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 namespace fusebench::kernels::cpu_naive {
@@ -8,7 +9,7 @@ namespace fusebench::kernels::cpu_naive {
 /// sum of a[i] · b[i] over n elements, in 16 interleaved partial sums so that the compiler can vectorise it.
 inline float dot(const float* a, const float* b, std::int64_t n) {
   constexpr std::int64_t lanes = 16;
-  float partial[lanes] = {};
+  std::array<float, lanes> partial{};
   std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     for (std::int64_t lane = 0; lane < lanes; ++lane) partial[lane] += a[i + lane] * b[i + lane];

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
 
@@ -15,7 +16,7 @@ inline constexpr std::int64_t lanes = 16;
 
 /// In double: fp32 squares overflow from |x| = 2^64 on.
 inline double sum_of_squares(const float* x, std::int64_t n) {
-  double partial[lanes] = {};
+  std::array<double, lanes> partial{};
   std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     for (std::int64_t lane = 0; lane < lanes; ++lane) {
@@ -34,8 +35,8 @@ inline double sum_of_squares(const float* x, std::int64_t n) {
 
 /// -inf for an empty row; NaN is passed over.
 inline float max_of(const float* x, std::int64_t n) {
-  float partial[lanes];
-  std::fill_n(partial, lanes, -std::numeric_limits<float>::infinity());
+  std::array<float, lanes> partial;
+  partial.fill(-std::numeric_limits<float>::infinity());
   std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     for (std::int64_t lane = 0; lane < lanes; ++lane) {
@@ -43,13 +44,13 @@ inline float max_of(const float* x, std::int64_t n) {
     }
   }
   for (std::int64_t lane = 0; i + lane < n; ++lane) partial[lane] = std::max(partial[lane], x[i + lane]);
-  return *std::max_element(partial, partial + lanes);
+  return *std::max_element(partial.begin(), partial.end());
 }
 
 /// out = e^(x - max), which may be x itself; returns the sum of out.
 inline float exp_minus(const float* x, float max, float* out, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = exp_fp32(x[i] - max);
-  float partial[lanes] = {};
+  std::array<float, lanes> partial{};
   std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     for (std::int64_t lane = 0; lane < lanes; ++lane) partial[lane] += out[i + lane];
