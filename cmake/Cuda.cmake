@@ -61,7 +61,7 @@ if(NOT FUSEBENCH_HAS_CUDA)
     message(FATAL_ERROR "FUSEBENCH_CUDA=ON needs CUDA 12.8 or later with cuBLAS (${cuda_missing}); "
                         "set CUDACXX to its nvcc, or FUSEBENCH_CUDA=OFF")
   endif()
-  message(STATUS "CUDA 12.8 or later not found (${cuda_missing}): building for the CPU alone")
+  message(NOTICE "CUDA 12.8 or later not found (${cuda_missing}): building for the CPU alone")
 endif()
 
 function(fusebench_add_cuda_sources)
