@@ -319,7 +319,7 @@ std::vector<SweepCase> read_sweep(const YamlReader& yaml, const YamlNode& root, 
 std::string read_name(const YamlReader& yaml, const YamlEntry& entry) {
   constexpr std::size_t kMostLetters = 100;
   const YamlNode& node = yaml.single(entry);
-  const std::string name = yaml.text(node, "name");
+  std::string name = yaml.text(node, "name");
   const auto is_alphanumeric = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
   };

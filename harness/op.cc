@@ -142,7 +142,7 @@ void add_mlp_weights(SpecBuilder& build, const Case& c) {
   build.weight("w_up", c.hidden, c.dim);
   build.weight("w_down", c.dim, c.hidden);
   build.product_flops(c.tokens(), 3 * c.hidden, c.dim);
-  build.intermediate({c.batch, c.seq, c.hidden, 4 * 4});  // four of [T, F], in fp32 at the widest
+  build.intermediate({c.batch, c.seq, c.hidden, 16});  // four of [T, F], in fp32 at the widest
 }
 
 void add_attention_work(SpecBuilder& build, const Case& c) {

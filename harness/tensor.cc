@@ -72,11 +72,8 @@ void load_as(const std::byte* in, std::int64_t count, double* out, Convert conve
 
 }  // namespace
 
-HostTensor::HostTensor(DType dtype_of_elements, std::int64_t row_count, std::int64_t col_count)
-    : dtype(dtype_of_elements),
-      rows(row_count),
-      cols(col_count),
-      data(static_cast<std::size_t>(row_count * col_count * bytes_of(dtype_of_elements))) {}
+HostTensor::HostTensor(DType dtype, std::int64_t rows, std::int64_t cols)
+    : dtype(dtype), rows(rows), cols(cols), data(static_cast<std::size_t>(rows * cols * bytes_of(dtype))) {}
 
 void HostTensor::read_rows(std::int64_t first, std::int64_t count, double* out) const {
   load(dtype, data.data() + first * cols * bytes_of(dtype), count * cols, out);

@@ -5,6 +5,7 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <ranges>
 #include <sstream>
 
 #include "harness/yaml.h"
@@ -109,8 +110,8 @@ class TreeBuilder final : public YAML::EventHandler {
 
   /// The innermost key that is being read.
   std::string_view key() const {
-    for (auto level = open_.rbegin(); level != open_.rend(); ++level) {
-      if (level->has_key) return level->pending.text;
+    for (const Level& level : open_ | std::views::reverse) {
+      if (level.has_key) return level.pending.text;
     }
     return kDocument;
   }
