@@ -9,7 +9,7 @@ namespace {
 template <typename T>
 struct ResidualEpilogue {
   using Column = std::int64_t;
-  using Operands = Elements<T, 8>;
+  using Operands = Pack<T, 8>;
 
   const T* residual;
   T* out;
@@ -20,7 +20,7 @@ struct ResidualEpilogue {
 
   __device__ __forceinline__ Operands fetch(std::int64_t row, Column col) const {
     const T* source = residual + row * n + col;
-    if (vectors) return *reinterpret_cast<const Operands*>(source);
+    if (vectors) return load_pack<8>(source);
     Operands operands{};
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
@@ -33,7 +33,7 @@ struct ResidualEpilogue {
                                         const float (&values)[8]) const {
     float sums[8];
 #pragma unroll
-    for (int i = 0; i < 8; ++i) sums[i] = values[i] + to_float(operands.values[i]);
+    for (int i = 0; i < 8; ++i) sums[i] = values[i] + operands[i];
     store_elements(out + row * n + col, sums, vectors, n - col);
   }
 };

@@ -18,23 +18,18 @@
 #include "kernels/device.cuh"
 #include "kernels/fused.h"
 #include "kernels/mma.cuh"
+#include "kernels/pack.cuh"
 
 namespace fusebench::kernels::cuda {
-
-/// N neighbours in memory, loaded or stored by one instruction where the address is a multiple of their size.
-template <typename T, int N>
-struct alignas(N * sizeof(T)) Elements {
-  T values[N];
-};
 
 /// Rounds `count` floats to neighbours at `out`, by one store when `vector` promises N of them and an aligned address.
 template <int N, typename T>
 __device__ __forceinline__ void store_elements(T* out, const float (&values)[N], bool vector, std::int64_t count) {
   if (vector) {
-    Elements<T, N> elements;
+    Pack<T, N> pack;
 #pragma unroll
-    for (int i = 0; i < N; ++i) elements.values[i] = from_float<T>(values[i]);
-    *reinterpret_cast<Elements<T, N>*>(out) = elements;
+    for (int i = 0; i < N; ++i) pack.set(i, values[i]);
+    store_pack(out, pack);
   } else {
 #pragma unroll
     for (int i = 0; i < N; ++i) {

@@ -2,15 +2,10 @@
 // that both values of a hidden unit are neighbours in a row of the product.
 #include "kernels/fused_cuda.h"
 #include "kernels/gemm.cuh"
+#include "kernels/silu.cuh"
 
 namespace fusebench::kernels::cuda {
 namespace {
-
-/// x · sigmoid(x). The limit at -inf is 0, where the formula gives -inf · 0.
-__device__ __forceinline__ float silu(float x) {
-  const float sigmoid = 1.0f / (1.0f + __expf(-x));  // exp overflows to inf below about -88: sigmoid is 0 there
-  return sigmoid == 0.0f ? 0.0f : x * sigmoid;
-}
 
 template <typename T>
 struct SwigluEpilogue {
@@ -27,7 +22,7 @@ struct SwigluEpilogue {
   __device__ __forceinline__ void store(std::int64_t row, Column unit, Operands, const float (&values)[8]) const {
     float gated[4];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) gated[i] = silu(values[2 * i]) * values[2 * i + 1];
+    for (int i = 0; i < 4; ++i) gated[i] = fast_silu(values[2 * i]) * values[2 * i + 1];
     store_elements(y + row * hidden + unit, gated, vectors, hidden - unit);
   }
 };
