@@ -1,0 +1,7 @@
+#include "kernels/attention_launch.cuh"
+
+namespace fusebench::kernels::cuda {
+
+template void launch_attention<128>(const AttentionCall& call);
+
+}  // namespace fusebench::kernels::cuda
