@@ -7,9 +7,9 @@
 namespace fusebench::reference {
 namespace {
 
-// Rows of a weight that one thread widens and multiplies at a time. Results must not depend on the number of threads,
-// so neither does this.
-constexpr Index kPanel = 256;
+/// Rows of a weight that one thread widens and multiplies at a time: many enough for Eigen's blocking, few enough to
+/// keep many cores busy. Results must not depend on the number of threads, so neither does this.
+Index panel_rows(Index weight_rows) { return std::clamp<Index>(weight_rows / 32, 32, 256); }
 
 void round_rows(Stack& x, Index first_col, Index cols) {
   for (Index i = 0; i < x.values.rows(); ++i) round_all(x.rounding(i), &x.values(i, first_col), cols);
@@ -19,10 +19,11 @@ void round_rows(Stack& x, Index first_col, Index cols) {
 
 Stack product(const Stack& a, const Source& weight) {
   Stack out(a.roundings, a.rows(), weight.rows);
-  const Index panels = (weight.rows + kPanel - 1) / kPanel;
-  for_each_index(panels, [&](Index panel) {
-    const Index first = panel * kPanel;
-    const Index count = std::min(kPanel, weight.rows - first);
+  const Index panel = panel_rows(weight.rows);
+  const Index panels = (weight.rows + panel - 1) / panel;
+  for_each_index(panels, [&](Index i) {
+    const Index first = i * panel;
+    const Index count = std::min(panel, weight.rows - first);
     const Matrix w = weight.block(first, count, 0, weight.cols);
     out.values.middleCols(first, count).noalias() = a.values * w.transpose();
     round_rows(out, first, count);
