@@ -62,8 +62,8 @@ class Oracle {
       case Op::rmsnorm:
         return {{"y", reference::rmsnorm(rows("x", tokens), vector("weight"), case_.eps)}};
       case Op::add_rmsnorm: {
-        reference::SumAndNorm out =
-            reference::add_rmsnorm(rows("x", tokens), rows("r", tokens), vector("weight"), case_.eps);
+        reference::SumAndNorm out = reference::add_rmsnorm(rows("x", tokens), rows("r", tokens), vector("weight"),
+                                                           case_.eps, storage_of(case_.dtype));
         return {{"h", std::move(out.h)}, {"y", std::move(out.y)}};
       }
       case Op::rope:

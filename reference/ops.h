@@ -25,9 +25,9 @@ Stack rmsnorm(const Stack& x, const Vector& weight, double eps);
 
 struct SumAndNorm {
   Stack h;  ///< x + r
-  Stack y;  ///< rmsnorm of the stored h
+  Stack y;  ///< rmsnorm of h as `stored` keeps it: the op is so defined, therefore in the exact lane too
 };
-SumAndNorm add_rmsnorm(const Stack& x, const Stack& r, const Vector& weight, double eps);
+SumAndNorm add_rmsnorm(const Stack& x, const Stack& r, const Vector& weight, double eps, Rounding stored);
 
 /// Which elements of a head turn together: (2i, 2i + 1) or (i, i + d/2).
 enum class Pairs : std::uint8_t { neighbours, halves };

@@ -44,7 +44,9 @@ struct Loops {
         return {{"y", rmsnorm(input("x"), input("weight"))}};
       case Op::add_rmsnorm: {
         const Values h = add(input("x"), input("r"));
-        return {{"h", h}, {"y", rmsnorm(h, input("weight"))}};
+        Values kept = h;  // the norm is defined over the stored sum
+        for (double& value : kept) value = round_to(c.dtype, value);
+        return {{"h", h}, {"y", rmsnorm(kept, input("weight"))}};
       }
       case Op::rope:
         return {{"q_out", rope(input("q"), c.heads)}, {"k_out", rope(input("k"), c.kv_heads)}};

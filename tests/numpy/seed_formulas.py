@@ -23,11 +23,22 @@ def rmsnorm(x, weight, eps=1e-5):
     return x / np.sqrt(mean_square + eps) * weight.reshape(-1)
 
 
-def add_rmsnorm(x, r, weight, eps=1e-5, store=lambda h: h):
-    """h = x + r as it is stored, and the norm of what was stored."""
+def stored(values, dtype):
+    """The nearest values of fp16, bf16 or fp32, ties to even, in float64."""
+    mantissa_bits, exponent_bits = {"fp16": (11, 5), "bf16": (8, 8), "fp32": (24, 8)}[dtype]
+    (values,) = wide(values)
+    greatest_exponent = 2 ** (exponent_bits - 1)
+    exponent = np.frexp(values)[1]
+    step = np.ldexp(1.0, np.maximum(exponent, 3 - greatest_exponent) - mantissa_bits)
+    rounded = np.rint(values / step) * step
+    return np.where(np.abs(rounded) < np.ldexp(1.0, greatest_exponent), rounded, np.sign(values) * np.inf)
+
+
+def add_rmsnorm(x, r, weight, dtype, eps=1e-5):
+    """h = x + r, and the norm of h as it is stored in dtype."""
     x, r = wide(x, r)
-    h = store(x + r)
-    return h, rmsnorm(h, weight, eps)
+    h = x + r
+    return h, rmsnorm(stored(h, dtype), weight, eps)
 
 
 def rope_one(x, cos, sin, pairing="interleaved"):
