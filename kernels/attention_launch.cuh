@@ -17,11 +17,12 @@ inline int device_attribute(cudaDeviceAttr attribute) {
   return value;
 }
 
-/// Blocks that it takes to cover the rows of every kv head.
+/// Rows of a kv head: query heads of its group times positions.
+inline std::int64_t attention_rows(const AttentionShape& shape) { return shape.seq * (shape.heads / shape.kv_heads); }
+
 template <typename Tile>
 std::int64_t attention_blocks(const AttentionShape& shape) {
-  const std::int64_t rows = shape.seq * (shape.heads / shape.kv_heads);
-  return ceil_div<std::int64_t>(rows, Tile::rows) * shape.batch * shape.kv_heads;
+  return ceil_div<std::int64_t>(attention_rows(shape), Tile::rows) * shape.batch * shape.kv_heads;
 }
 
 /// As many kv heads as have their k and v in half of L2; the other half is for q and out.
@@ -54,15 +55,16 @@ void launch_attention_tile(const AttentionCall& call) {
 
 template <typename T, int HeadDim>
 void launch_attention_type(const AttentionCall& call) {
-  constexpr int stages = HeadDim <= 128 ? 2 : 1;
-  using Small = AttentionTile<HeadDim, 1, 64, stages>;
+  // Keys and stages: what 99 KB and 255 registers can hold.
+  using Small = AttentionTile<HeadDim, 1, HeadDim == 256 ? 32 : 64, HeadDim == 192 ? 1 : 2>;
   if (!call.aligned) {
     if constexpr (HeadDim != 96 && HeadDim != 192) return launch_attention_tile<T, Small, false>(call);
     throw std::invalid_argument("attention: no kernel with element loads for this padded head_dim");
   }
-  if constexpr (HeadDim <= 128) {  // larger ones do not fit in registers, and 128 does not with 64 keys
-    using Large = AttentionTile<HeadDim, 2, HeadDim == 128 ? 48 : 64, stages>;
-    if (attention_blocks<Large>(call.shape) >= device_attribute(cudaDevAttrMultiProcessorCount)) {
+  if constexpr (HeadDim <= 128) {
+    using Large = AttentionTile<HeadDim, 2, HeadDim == 128 ? 48 : 64, 2>;
+    const bool fills_device = attention_blocks<Large>(call.shape) >= device_attribute(cudaDevAttrMultiProcessorCount);
+    if (fills_device && attention_rows(call.shape) > Small::rows) {
       return launch_attention_tile<T, Large, true>(call);
     }
   }

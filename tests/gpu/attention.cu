@@ -1,0 +1,324 @@
+// Portable attention against softmax(q·kᵀ / sqrt(d) + mask)·v in double: borders of its tiles, every padded head_dim,
+// GQA, the causal alignment, logits of any size, and what lies beyond the last key.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "kernels/fused_cuda.h"
+#include "tests/catch.h"
+#include "tests/gpu/device.h"
+
+namespace {
+
+using namespace fusebench;
+using namespace fusebench::testing;
+using kernels::AttentionKernel;
+
+const Exec stream{Backend::cuda, nullptr};
+
+template <typename T>
+struct Problem {
+  AttentionShape shape;
+  std::vector<T> q, k, v;
+  bool exact_scores = false;  ///< every q·k is exact in fp32
+
+  explicit Problem(const AttentionShape& s, double scale = 2.0)
+      : shape(s),
+        q(draw<T>(s.batch * s.seq * s.heads * s.head_dim, 1, scale)),
+        k(draw<T>(s.batch * s.keys * s.kv_heads * s.head_dim, 2, scale)),
+        v(draw<T>(s.batch * s.keys * s.kv_heads * s.head_dim, 3)) {}
+
+  const T* query(std::int64_t b, std::int64_t s, std::int64_t h) const {
+    return q.data() + ((b * shape.seq + s) * shape.heads + h) * shape.head_dim;
+  }
+  std::int64_t key_offset(std::int64_t b, std::int64_t key, std::int64_t head) const {
+    return ((b * shape.keys + key) * shape.kv_heads + head) * shape.head_dim;
+  }
+};
+
+struct Expected {
+  std::vector<double> value, slack;
+};
+
+/// One output row. The slack: rounding of probabilities to T, fp32 sums over keys, and what fp32 scores do to exp.
+template <typename T>
+void append_row(const Problem<T>& problem, std::int64_t b, std::int64_t s, std::int64_t h, Expected& expected) {
+  const AttentionShape& shape = problem.shape;
+  const std::int64_t visible = shape.causal ? std::max<std::int64_t>(shape.keys - shape.seq + s + 1, 0) : shape.keys;
+  const std::int64_t kv_head = h / (shape.heads / shape.kv_heads);
+  const double scale = 1.0 / std::sqrt(static_cast<double>(shape.head_dim));
+  const T* q = problem.query(b, s, h);
+  std::vector<double> scores;
+  double max = -std::numeric_limits<double>::infinity(), score_error = 0.0, sum = 0.0;
+  for (std::int64_t key = 0; key < visible; ++key) {
+    const T* k = problem.k.data() + problem.key_offset(b, key, kv_head);
+    double dot = 0.0, magnitude = 0.0;
+    for (std::int64_t i = 0; i < shape.head_dim; ++i) {
+      const double product = to_double(q[i]) * to_double(k[i]);
+      dot += product;
+      magnitude += std::abs(product);
+    }
+    scores.push_back(dot * scale);
+    max = std::max(max, dot * scale);
+    const double terms = problem.exact_scores ? 1.0 : static_cast<double>(shape.head_dim);
+    if (!problem.exact_scores) score_error = std::max(score_error, magnitude * scale * terms * 0x1p-23);
+  }
+  for (double& score : scores) sum += score = std::exp(score - max);
+  std::vector<double> total(static_cast<std::size_t>(shape.head_dim)), magnitude(total), plain(total);
+  for (std::int64_t key = 0; key < visible; ++key) {
+    const T* v = problem.v.data() + problem.key_offset(b, key, kv_head);
+    for (std::int64_t i = 0; i < shape.head_dim; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      const double weight = scores[static_cast<std::size_t>(key)] / sum, value = to_double(v[i]);
+      total[at] += weight * value;
+      magnitude[at] += weight * std::abs(value);
+      plain[at] += std::abs(value) / sum;
+    }
+  }
+  const double relative =
+      Format<T>::unit_roundoff + static_cast<double>(visible) * 0x1p-23 + 2.0 * score_error + 0x1p-20;
+  for (std::size_t i = 0; i < total.size(); ++i) {
+    expected.value.push_back(total[i]);
+    expected.slack.push_back(relative * magnitude[i] + Format<T>::smallest * plain[i]);
+  }
+}
+
+template <typename T>
+Expected expect(const Problem<T>& problem) {
+  Expected expected;
+  for (std::int64_t b = 0; b < problem.shape.batch; ++b) {
+    for (std::int64_t s = 0; s < problem.shape.seq; ++s) {
+      for (std::int64_t h = 0; h < problem.shape.heads; ++h) append_row(problem, b, s, h, expected);
+    }
+  }
+  return expected;
+}
+
+/// One launch; k and v lie between NaNs. `offset` counts elements past an aligned base.
+template <typename T>
+std::vector<T> launch(const Problem<T>& problem, AttentionKernel kernel, std::int64_t offset = 0) {
+  constexpr std::int64_t surroundings = 128 * 256;
+  const DeviceBuffer<T> q(problem.q, offset), k(problem.k, offset, surroundings), v(problem.v, offset, surroundings);
+  DeviceBuffer<T> out(static_cast<std::int64_t>(problem.q.size()), offset, output_guard);
+  kernels::cuda::attention(stream, kernel, Format<T>::dtype, q.data(), k.data(), v.data(), out.data(), problem.shape);
+  const std::vector<T> result = out.read();
+  CHECK(out.guards_intact());
+  return result;
+}
+
+template <typename T>
+void check(const Problem<T>& problem, AttentionKernel kernel = AttentionKernel::portable, std::int64_t offset = 0) {
+  const AttentionShape& s = problem.shape;
+  CAPTURE(s.batch, s.seq, s.keys, s.heads, s.kv_heads, s.head_dim, s.causal, name_of(Format<T>::dtype), offset);
+  const Expected expected = expect(problem);
+  CHECK(mismatch(launch(problem, kernel, offset), expected.value, expected.slack) == "");
+}
+
+void check_both_types(const AttentionShape& shape) {
+  check(Problem<__half>(shape));
+  check(Problem<__nv_bfloat16>(shape));
+}
+
+void check_unaligned(const AttentionShape& shape, std::int64_t offset) {
+  check(Problem<__half>(shape), AttentionKernel::portable_unaligned, offset);
+  check(Problem<__nv_bfloat16>(shape), AttentionKernel::portable_unaligned, offset);
+}
+
+template <typename T>
+bool same_bits(const T* a, const T* b, std::size_t n) {
+  return std::memcmp(a, b, n * sizeof(T)) == 0;
+}
+
+std::int64_t multiprocessors() {
+  int device = 0, count = 0;
+  FUSEBENCH_CUDA_CHECK(cudaGetDevice(&device));
+  FUSEBENCH_CUDA_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("attention is right on both sides of its tiles, for every padded head_dim") {
+  if (skip_without_device()) return;
+  for (const std::int64_t seq : {1, 33, 65, 127, 128, 129}) {
+    for (const std::int64_t head_dim : {8, 40, 64, 80, 96, 128, 160, 192, 256}) {
+      check_both_types({.batch = 2, .seq = seq, .keys = seq, .heads = 4, .kv_heads = 2, .head_dim = head_dim});
+      check_both_types(
+          {.batch = 1, .seq = seq, .keys = seq, .heads = 2, .kv_heads = 2, .head_dim = head_dim, .causal = true});
+    }
+  }
+}
+
+TEST_CASE("attention with more blocks than multiprocessors takes large tiles, and is right there") {
+  if (skip_without_device()) return;
+  const std::int64_t heads = multiprocessors();
+  for (const std::int64_t head_dim : {64, 72, 96, 128}) {
+    for (const std::int64_t seq : {97, 128, 129}) {
+      check_both_types(
+          {.batch = 1, .seq = seq, .keys = seq + 30, .heads = heads, .kv_heads = heads, .head_dim = head_dim});
+    }
+    check_both_types(
+        {.batch = 1, .seq = 150, .keys = 155, .heads = heads, .kv_heads = heads, .head_dim = head_dim, .causal = true});
+    check_both_types({.batch = 2,
+                      .seq = 45,
+                      .keys = 145,
+                      .heads = 3 * heads,
+                      .kv_heads = heads,
+                      .head_dim = head_dim,
+                      .causal = true});
+  }
+}
+
+TEST_CASE("attention with element loads takes any head_dim and any base") {
+  if (skip_without_device()) return;
+  for (const std::int64_t head_dim : {1, 2, 5, 33, 64, 100, 127, 130, 192, 255, 256}) {
+    for (const std::int64_t seq : {1, 33, 65, 129}) {
+      check_unaligned({.batch = 2, .seq = seq, .keys = seq + 3, .heads = 4, .kv_heads = 2, .head_dim = head_dim}, 1);
+      check_unaligned(
+          {.batch = 1, .seq = seq, .keys = seq, .heads = 1, .kv_heads = 1, .head_dim = head_dim, .causal = true}, 0);
+    }
+  }
+}
+
+TEST_CASE("attention aligns the last query with the last key") {
+  if (skip_without_device()) return;
+  for (const bool causal : {false, true}) {
+    for (std::int64_t past = 0; past <= 5; ++past) {
+      check_both_types(
+          {.batch = 2, .seq = 4, .keys = past + 4, .heads = 4, .kv_heads = 4, .head_dim = 64, .causal = causal});
+    }
+    for (const std::int64_t past : {60, 63, 64, 100}) {
+      check_both_types(
+          {.batch = 1, .seq = 70, .keys = past + 70, .heads = 6, .kv_heads = 3, .head_dim = 128, .causal = causal});
+    }
+  }
+}
+
+TEST_CASE("attention of one new token reads every key of a long cache") {
+  if (skip_without_device()) return;
+  for (const std::int64_t past : {2046, 2047, 2048, 5000}) {
+    for (const bool causal : {false, true}) {
+      check_both_types(
+          {.batch = 1, .seq = 1, .keys = past + 1, .heads = 8, .kv_heads = 2, .head_dim = 128, .causal = causal});
+      check_both_types(
+          {.batch = 3, .seq = 1, .keys = past + 1, .heads = 4, .kv_heads = 4, .head_dim = 64, .causal = causal});
+    }
+  }
+}
+
+TEST_CASE("attention maps query heads to kv heads") {
+  if (skip_without_device()) return;
+  for (const auto& [heads, kv_heads] : {std::pair{32, 8}, {8, 1}, {6, 3}, {7, 7}, {130, 1}}) {
+    for (const bool causal : {false, true}) {
+      check_both_types(
+          {.batch = 2, .seq = 70, .keys = 73, .heads = heads, .kv_heads = kv_heads, .head_dim = 64, .causal = causal});
+    }
+  }
+}
+
+TEST_CASE("attention keeps the order of blocks when k and v exceed L2") {
+  if (skip_without_device()) return;
+  check(Problem<__half>({.batch = 2, .seq = 65, .keys = 2048, .heads = 40, .kv_heads = 40, .head_dim = 128}));
+}
+
+TEST_CASE("attention subtracts the row's maximum: logits of 60000 and -60000") {
+  if (skip_without_device()) return;
+  const AttentionShape shape{.batch = 1, .seq = 5, .keys = 130, .heads = 2, .kv_heads = 2, .head_dim = 64};
+  for (const double sign : {1.0, -1.0}) {
+    for (const int step : {0, 1, 2}) {  // all keys alike; every third one 1 lower; every third one of the other sign
+      CAPTURE(sign, step);
+      Problem<__half> problem(shape);
+      problem.exact_scores = true;
+      std::fill(problem.q.begin(), problem.q.end(), rounded<__half>(0.0));
+      std::fill(problem.k.begin(), problem.k.end(), rounded<__half>(0.0));
+      for (std::size_t i = 0; i < problem.q.size(); i += 64) {
+        problem.q[i] = rounded<__half>(240.0);
+        problem.q[i + 40] = rounded<__half>(8.0);
+      }
+      for (std::size_t i = 0, key = 0; i < problem.k.size(); i += 64, ++key) {
+        const bool third = key % 3 == 0;
+        problem.k[i] = rounded<__half>(step == 2 && third ? -sign * 2000.0 : sign * 2000.0);
+        problem.k[i + 40] = rounded<__half>(step == 1 && third ? -1.0 : 0.0);
+      }
+      check(problem);
+    }
+  }
+}
+
+TEST_CASE("attention of keys that grow from tile to tile rescales what came before") {
+  if (skip_without_device()) return;
+  const AttentionShape shape{.batch = 1, .seq = 70, .keys = 500, .heads = 2, .kv_heads = 1, .head_dim = 64};
+  Problem<__half> growing(shape), shrinking(shape);
+  for (std::size_t i = 0; i < growing.k.size(); ++i) {
+    const double key = static_cast<double>(i / 64);
+    growing.k[i] = rounded<__half>(to_double(growing.k[i]) * key / 100.0);
+    shrinking.k[i] = rounded<__half>(to_double(shrinking.k[i]) * (500.0 - key) / 100.0);
+  }
+  check(growing);
+  check(shrinking);
+}
+
+TEST_CASE("attention rows that see no key are 0") {
+  if (skip_without_device()) return;
+  for (const std::int64_t seq : {6, 70, 200}) {
+    for (const std::int64_t keys : {1, 3, 5}) {
+      check_both_types(
+          {.batch = 2, .seq = seq, .keys = keys, .heads = 4, .kv_heads = 2, .head_dim = 64, .causal = true});
+      check_unaligned({.batch = 1, .seq = seq, .keys = keys, .heads = 1, .kv_heads = 1, .head_dim = 5, .causal = true},
+                      1);
+    }
+  }
+}
+
+TEST_CASE("attention reads nothing of the batch after its own, not even with weight 0") {
+  if (skip_without_device()) return;
+  for (const std::int64_t head_dim : {64, 96, 128, 192, 256}) {
+    const AttentionShape shape{
+        .batch = 2, .seq = 33, .keys = 33, .heads = 2, .kv_heads = 2, .head_dim = head_dim, .causal = true};
+    Problem<__half> problem(shape);
+    const std::vector<__half> clean = launch(problem, AttentionKernel::portable);
+    for (auto* tensor : {&problem.k, &problem.v}) {
+      std::fill(tensor->begin() + static_cast<std::ptrdiff_t>(tensor->size() / 2), tensor->end(),
+                rounded<__half>(std::nan("")));
+    }
+    const std::vector<__half> poisoned = launch(problem, AttentionKernel::portable);
+    CHECK(same_bits(clean.data(), poisoned.data(), clean.size() / 2));
+    CHECK(std::isnan(to_double(poisoned.back())));
+  }
+}
+
+TEST_CASE("attention of a batch does not depend on the other batches by a bit, nor on the launch") {
+  if (skip_without_device()) return;
+  for (const bool causal : {false, true}) {
+    const AttentionShape shape{
+        .batch = 3, .seq = 129, .keys = 140, .heads = 8, .kv_heads = 2, .head_dim = 128, .causal = causal};
+    Problem<__nv_bfloat16> problem(shape);
+    const auto first = launch(problem, AttentionKernel::portable), second = launch(problem, AttentionKernel::portable);
+    CHECK(same_bits(first.data(), second.data(), first.size()));
+    const std::size_t queries = problem.q.size() / 3, keys = problem.k.size() / 3;
+    for (std::size_t i = 0; i < queries; ++i) problem.q[queries + i] = rounded<__nv_bfloat16>(0.25);
+    for (std::size_t i = 0; i < keys; ++i) problem.k[keys + i] = problem.v[keys + i] = rounded<__nv_bfloat16>(3.0);
+    const auto changed = launch(problem, AttentionKernel::portable);
+    CHECK(same_bits(first.data(), changed.data(), queries));
+    CHECK_FALSE(same_bits(first.data() + queries, changed.data() + queries, queries));
+    CHECK(same_bits(first.data() + 2 * queries, changed.data() + 2 * queries, queries));
+  }
+}
+
+TEST_CASE("attention refuses what its kernel cannot take") {
+  if (skip_without_device()) return;
+  const DeviceBuffer<__half> buffer(4096);
+  DeviceBuffer<__half> out(4096);
+  const auto call = [&](AttentionKernel kernel, DType dtype, std::int64_t head_dim, std::int64_t kv_heads,
+                        std::int64_t offset) {
+    kernels::cuda::attention(stream, kernel, dtype, buffer.data() + offset, buffer.data(), buffer.data(), out.data(),
+                             {.heads = 2, .kv_heads = kv_heads, .head_dim = head_dim});
+  };
+  CHECK_THROWS_AS(call(AttentionKernel::portable, DType::fp32, 64, 2, 0), std::invalid_argument);
+  CHECK_THROWS_AS(call(AttentionKernel::portable, DType::fp16, 64, 2, 1), std::invalid_argument);
+  CHECK_THROWS_AS(call(AttentionKernel::portable, DType::fp16, 60, 2, 0), std::invalid_argument);
+  CHECK_THROWS_AS(call(AttentionKernel::portable_unaligned, DType::fp16, 257, 2, 0), std::invalid_argument);
+  CHECK_THROWS_AS(call(AttentionKernel::portable, DType::fp16, 64, 3, 0), std::invalid_argument);
+  CHECK_THROWS_AS(call(AttentionKernel::cpu, DType::fp16, 64, 2, 0), std::invalid_argument);
+  CHECK_NOTHROW(call(AttentionKernel::portable_unaligned, DType::fp16, 60, 2, 1));
+}
