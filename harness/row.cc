@@ -44,19 +44,21 @@ class Writer {
   // "why", where all of the group is null for one reason; otherwise "these, those: why; that: why".
   void put_reason(std::string_view name, std::string also = {}) {
     std::vector<std::pair<std::string, std::string>> by_reason;  // reason, columns
-    for (const auto& [column, why] : missing_) {
-      auto known = std::find_if(by_reason.begin(), by_reason.end(), [&](const auto& r) { return r.first == why; });
+    for (const auto& missing : missing_) {
+      const auto known =
+          std::find_if(by_reason.begin(), by_reason.end(), [&](const auto& r) { return r.first == missing.second; });
       if (known == by_reason.end()) {
-        by_reason.emplace_back(why, column);
+        by_reason.emplace_back(missing.second, missing.first);
       } else {
-        known->second += ", " + column;
+        known->second.append(", ").append(missing.first);
       }
     }
     const bool whole = by_reason.size() == 1 && missing_.size() == members_;
     for (const auto& [why, names] : by_reason) {
       if (why == also) continue;
       if (!also.empty()) also += "; ";
-      also += whole ? why : names + ": " + why;
+      if (!whole) also.append(names).append(": ");
+      also += why;
     }
     put_text(name, also);
     members_ = 0;

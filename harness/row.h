@@ -26,7 +26,7 @@ struct Known {
   Known(T v) : value(std::move(v)) {}
   static Known unknown(std::string why) {
     Known k;
-    k.reason = std::move(why);
+    k.reason.swap(why);
     return k;
   }
 };

@@ -107,6 +107,7 @@ std::vector<Samples> take_samples(const std::vector<Subject>& subjects, const Me
   }
 
   std::vector<Samples> samples;
+  samples.reserve(all.size());
   for (Taking& taking : all) samples.push_back(std::move(taking.samples));
   return samples;
 }

@@ -39,7 +39,7 @@ std::string class_of(const std::string& verdict) {
 
 std::string verdict_of(const Json& row) {
   const std::string verdict = text_of(row, "verdict");
-  return tag("span", fmt::format("class=\"{}\"", class_of(verdict)), escaped(verdict));
+  return tag("span", fmt::format(R"(class="{}")", class_of(verdict)), escaped(verdict));
 }
 
 // A case id may break after its slashes.
@@ -51,7 +51,7 @@ std::string breakable(std::string_view id) {
 }
 
 std::string case_of(std::string_view id, std::string_view mode) {
-  return breakable(id) + " " + tag("span", "class=\"mode\"", escaped(mode));
+  return breakable(id) + " " + tag("span", R"(class="mode")", escaped(mode));
 }
 
 // A JSON value as a cell; null shows its reason.
@@ -59,17 +59,17 @@ std::string cell(const Json& object, const Column& column) {
   const auto found = object.find(column.name);
   if (found == object.end() || found->is_null()) {
     const std::string reason = column.reason.empty() ? std::string() : text_of(object, column.reason);
-    return tag("td", reason.empty() ? "class=\"soft\"" : fmt::format("class=\"soft\" title=\"{}\"", escaped(reason)),
+    return tag("td", reason.empty() ? R"(class="soft")" : fmt::format(R"(class="soft" title="{}")", escaped(reason)),
                kNone);
   }
   if (found->is_string()) return tag("td", "", escaped(found->get<std::string>()));
-  return tag("td", found->is_number() ? "class=\"n\"" : "", escaped(found->dump()));
+  return tag("td", found->is_number() ? R"(class="n")" : "", escaped(found->dump()));
 }
 
 std::string head_of(std::span<const Column> all) {
   std::string heads;
   for (const Column& column : all) {
-    heads += tag("th", fmt::format("scope=\"col\" title=\"{}\"", escaped(column.description)), escaped(column.name));
+    heads += tag("th", fmt::format(R"(scope="col" title="{}")", escaped(column.description)), escaped(column.name));
   }
   return tag("thead", "", tag("tr", "", heads)) + "\n";
 }
@@ -88,14 +88,14 @@ std::string reasons_table(const Records& records, const std::string& label,
     if (!chosen(text_of(row, "verdict"))) continue;
     lines += tag("tr", "",
                  tag("td", "", verdict_of(row)) + tag("td", "", escaped(text_of(row, "variant"))) +
-                     tag("td", "class=\"id\"", case_of(text_of(row, "case_id"), mode_of(row))) +
-                     tag("td", "class=\"text\"", escaped(text_of(row, "reason"))) +
-                     tag("td", "class=\"text\"", tag("code", "", escaped(text_of(row, "repro"))))) +
+                     tag("td", R"(class="id")", case_of(text_of(row, "case_id"), mode_of(row))) +
+                     tag("td", R"(class="text")", escaped(text_of(row, "reason"))) +
+                     tag("td", R"(class="text")", tag("code", "", escaped(text_of(row, "repro"))))) +
              "\n";
   }
   if (lines.empty()) return {};
   const std::string head =
-      "<thead><tr><th scope=\"col\">verdict</th><th scope=\"col\">variant</th><th scope=\"col\">case</th>"
+      R"(<thead><tr><th scope="col">verdict</th><th scope="col">variant</th><th scope="col">case</th>)"
       "<th scope=\"col\">reason</th><th scope=\"col\">repeat</th></tr></thead>\n";
   return table(label, "", head + tag("tbody", "", lines));
 }
@@ -145,7 +145,7 @@ std::string figure_cells(const CaseGroup& group, const std::string& variant, con
                                 [&](const Json* candidate) { return text_of(*candidate, "variant") == variant; });
   std::string cells;
   for (std::size_t i = 0; i < figures.size(); ++i) {
-    cells += tag("td", i == 0 ? "class=\"n first\"" : "class=\"n\"",
+    cells += tag("td", i == 0 ? R"(class="n first")" : R"(class="n")",
                  row == group.rows.end() ? std::string(kNone) : figures[i].text(**row));
   }
   return cells;
@@ -155,36 +155,38 @@ std::string summary_by_case(const Records& records) {
   std::vector<std::pair<std::string, std::vector<Figure>>> variants;
   for (const std::string& name : variants_of(records)) variants.emplace_back(name, figures_of(records, name));
 
-  std::string names = "<th rowspan=\"2\" scope=\"col\">case</th>";
+  std::string names = R"(<th rowspan="2" scope="col">case</th>)";
   std::string heads;
   for (const auto& [name, figures] : variants) {
-    names += tag("th", fmt::format("class=\"first\" scope=\"colgroup\" colspan=\"{}\"", figures.size()), escaped(name));
+    names += tag("th", fmt::format(R"(class="first" scope="colgroup" colspan="{}")", figures.size()), escaped(name));
     for (std::size_t i = 0; i < figures.size(); ++i) {
-      heads += tag("th", fmt::format("scope=\"col\" class=\"n{}\"", i == 0 ? " first" : ""), escaped(figures[i].name));
+      heads += tag("th", fmt::format(R"(scope="col" class="n{}")", i == 0 ? " first" : ""), escaped(figures[i].name));
     }
   }
   std::string lines;
   for (const CaseGroup& group : group_by_case(records)) {
-    std::string cells = tag("th", "scope=\"row\" class=\"id\"", case_of(group.case_id, group.mode));
+    std::string cells = tag("th", R"(scope="row" class="id")", case_of(group.case_id, group.mode));
     for (const auto& [name, figures] : variants) cells += figure_cells(group, name, figures);
     lines += tag("tr", "", cells) + "\n";
   }
-  return "<p class=\"soft\">Median latency of one launch; speed-ups are medians of paired samples with their 95% "
+  return R"(<p class="soft">Median latency of one launch; speed-ups are medians of paired samples with their 95% )"
          "interval; "
          "MB are modelled (10<sup>6</sup> bytes); error is the worst error as a share of its budget.</p>\n" +
          table("Summary by case", "",
-               tag("thead", "class=\"two\"", tag("tr", "", names) + tag("tr", "", heads)) + "\n" +
+               tag("thead", R"(class="two")", tag("tr", "", names) + tag("tr", "", heads)) + "\n" +
                    tag("tbody", "", lines));
 }
 
 // {"device": {"name": "x"}} is the fact device.name.
 void add_facts(std::string& lines, const std::string& name, const Json& value) {
   if (value.is_object() && !value.empty()) {
-    for (const auto& [key, inner] : value.items()) add_facts(lines, name.empty() ? key : name + "." + key, inner);
+    for (const auto& [key, inner] : value.items())
+      add_facts(lines, name.empty() ? key : fmt::format("{}.{}", name, key), inner);
     return;
   }
   const std::string text = value.is_string() ? value.get<std::string>() : value.empty() ? "unknown" : value.dump();
-  lines += tag("tr", "", tag("th", "scope=\"row\"", escaped(name)) + tag("td", "class=\"text\"", escaped(text))) + "\n";
+  lines +=
+      tag("tr", "", tag("th", R"(scope="row")", escaped(name)) + tag("td", R"(class="text")", escaped(text))) + "\n";
 }
 
 std::string facts(const Records& records) {
@@ -219,7 +221,7 @@ std::string counts(const Records& records) {
   std::string text = fmt::format("{} row{}", records.rows.size(), records.rows.size() == 1 ? "" : "s");
   std::string separator = ": ";
   for (const VerdictCount& count : count_verdicts(records)) {
-    text += separator + tag("span", fmt::format("class=\"{}\"", class_of(count.verdict)),
+    text += separator + tag("span", fmt::format(R"(class="{}")", class_of(count.verdict)),
                             fmt::format("{} {}", count.rows, escaped(count.verdict)));
     separator = ", ";
   }
@@ -229,7 +231,7 @@ std::string counts(const Records& records) {
 std::string warnings(const Records& records) {
   std::string text;
   for (const std::string& warning : warnings_of(records)) {
-    text += tag("p", "class=\"fail\"", "Warning: " + escaped(warning)) + "\n";
+    text += tag("p", R"(class="fail")", "Warning: " + escaped(warning)) + "\n";
   }
   return text;
 }
@@ -237,7 +239,7 @@ std::string warnings(const Records& records) {
 std::string head(const std::string& title) {
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{}'; base-uri "
+      R"(<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-{}'; base-uri )"
       "'none'; "
       "form-action 'none'\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"

@@ -41,8 +41,8 @@ Records read_records(std::istream& in) {
       records.notes.push_back(fmt::format("line {} is not a record and was left out", number));
     }
   }
-  if (records.header.is_null()) records.notes.push_back("there is no header line");
-  if (records.rows.empty()) records.notes.push_back("there are no rows");
+  if (records.header.is_null()) records.notes.emplace_back("there is no header line");
+  if (records.rows.empty()) records.notes.emplace_back("there are no rows");
   return records;
 }
 

@@ -325,8 +325,8 @@ TEST_CASE("csv: text that would run as a formula is protected, numbers never are
   CHECK(reports::csv_cell(-1.5) == "-1.5");
   CHECK(reports::csv_cell(-7) == "-7");
   CHECK(reports::csv_cell("a=b") == "a=b");
-  CHECK(reports::csv_cell("") == "");
-  CHECK(reports::csv_cell(nullptr) == "");
+  CHECK(reports::csv_cell("").empty());
+  CHECK(reports::csv_cell(nullptr).empty());
   CHECK(reports::csv_cell(0.1) == "0.1");
   CHECK(reports::csv_cell(false) == "false");
 }

@@ -25,6 +25,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<double> fifty_samples() {
   std::vector<double> samples;
+  samples.reserve(50);
   for (int i = 0; i < 50; ++i) samples.push_back(100 + (i * 7) % 50);  // 100 .. 149, shuffled
   return samples;
 }
@@ -257,6 +258,7 @@ TEST_CASE("fewer than six samples have a median but no 95% interval") {
 TEST_CASE("paired speed-up") {
   const std::vector<double> subject = fifty_samples();
   std::vector<double> base;
+  base.reserve(subject.size());
   for (double us : subject) base.push_back(us * 2);
   const Known<Ratio> speedup = paired_speedup(base, subject);
   REQUIRE(speedup.value);
@@ -283,7 +285,7 @@ Json through_google_benchmark(const std::vector<Row>& rows, const std::string& f
   REQUIRE(report_through_google_benchmark(rows, {"--benchmark_out=" + out.string(), "--benchmark_out_format=json",
                                                  "--benchmark_filter=" + filter}) == 0);
   std::ifstream in(out);
-  const Json json = Json::parse(in);
+  Json json = Json::parse(in);
   std::filesystem::remove(out);
   return json;
 }
