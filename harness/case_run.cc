@@ -241,7 +241,8 @@ class CaseRun {
     contender.outputs = read_outputs();
     contender.verified_checksum = memory_->output_checksum();
     Judgement judgement = judge(case_, contender.outputs, expected_);
-    if (judgement.failure.empty()) judgement.failure = trespass(inputs_before);
+    const std::string trespassed = trespass(inputs_before);
+    if (!trespassed.empty()) judgement.failure = trespassed;
     if (judgement.failure.empty()) judgement.failure = compare_with_naive(contender, judgement.figures);
     contender.check = judgement.figures;
     if (!judgement.failure.empty()) {

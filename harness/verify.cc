@@ -90,7 +90,9 @@ Comparison compare(DType dtype, const HostTensor& got, const std::vector<std::in
 }
 
 std::string at(const std::string& name, const Worst& w) {
-  return fmt::format("{}[row {}, col {}]: got {:.7g}, expected {:.7g}", name, w.row, w.col, w.got, w.expected);
+  // A NaN's sign means nothing.
+  return fmt::format("{}[row {}, col {}]: got {:.7g}, expected {:.7g}", name, w.row, w.col,
+                     std::isnan(w.got) ? std::abs(w.got) : w.got, w.expected);
 }
 
 struct Budget {
