@@ -52,7 +52,8 @@ std::string csv_cell(const Json& value) {
     return quoted_if_needed(value.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace));
   }
   std::string text = value.get<std::string>();
-  if (!text.empty() && std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos) text.insert(text.begin(), '\'');
+  if (!text.empty() && std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos)
+    text.insert(text.begin(), '\'');
   return quoted_if_needed(std::move(text));
 }
 
