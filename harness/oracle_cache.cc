@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <bit>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <random>
@@ -95,13 +96,15 @@ std::string read_file(const fs::path& path, std::size_t size) {
 void write_file(const fs::path& path, std::string_view bytes) {
   fs::path part = path;
   part += fmt::format(".{}-{:x}.part", getpid(), std::random_device{}());
+  errno = 0;
   std::ofstream out(part, std::ios::binary);
   out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   out.close();
   std::error_code error;
   if (out) fs::rename(part, path, error);
   if (out && !error) return;
-  const std::string why = error ? error.message() : std::generic_category().message(errno);
+  if (!error) error = {errno != 0 ? errno : EIO, std::generic_category()};
+  const std::string why = error.message();
   fs::remove(part, error);
   throw std::runtime_error(fmt::format("cannot write {}: {}", path.string(), why));
 }

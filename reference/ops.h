@@ -7,6 +7,7 @@
 // that order. Nothing here is shared with the code that it judges.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "reference/matrix.h"

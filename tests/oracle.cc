@@ -375,12 +375,16 @@ TEST_CASE("case 13: query heads share KV heads in consecutive groups", "[oracle]
     InputSet inputs = drawn(c);
     HostTensor& v = inputs.at("v");
     for (std::int64_t row = 0; row < v.rows; ++row) {
-      for (std::int64_t col = 0; col < v.cols; ++col) put(v, row, col, static_cast<double>(col / 4));
+      for (std::int64_t col = 0; col < v.cols; ++col) {
+        const std::int64_t kv_head = col / 4;
+        put(v, row, col, static_cast<double>(kv_head));
+      }
     }
     const ExpectedTensor out = compute_expected(c, inputs, every_row(c)).tensors[0];
     for (std::size_t i = 0; i < out.expected.size(); ++i) {
       const std::int64_t head = static_cast<std::int64_t>(i) % c.dim / 4;
-      CHECK(out.expected[i] == Approx(static_cast<double>(head / (heads / kv_heads))).margin(1e-13));
+      const std::int64_t kv_head = head / (heads / kv_heads);
+      CHECK(out.expected[i] == Approx(static_cast<double>(kv_head)).margin(1e-13));
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "harness/oracle.h"
 #include "tests/catch.h"
@@ -167,6 +168,7 @@ TEST_CASE("several writers of one file leave a whole one", "[cache]") {
   const Expected expected = computed(c, {0, 1, 2, 3});
   {
     std::vector<std::jthread> writers;
+    writers.reserve(8);
     for (int i = 0; i < 8; ++i) writers.emplace_back([&] { cache.save(c, expected); });
   }
   Expected out;
