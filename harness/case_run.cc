@@ -11,7 +11,6 @@
 #include "harness/dump.h"
 #include "harness/ranges.h"
 #include "harness/sampler.h"
-#include "harness/statistics.h"
 #include "harness/verify.h"
 
 namespace fusebench {
@@ -88,10 +87,11 @@ class CaseRun {
 
  private:
   struct Timing {
-    Samples samples;
-    Verdict verdict = Verdict::error;  // pass: what was timed is what was checked
+    Samples samples = {};
+    Verdict verdict = Verdict::error;
     std::string reason = "not timed";
-    std::optional<bool> deterministic;
+    bool deterministic = true;  // every timed launch gave the verified one's bits
+    std::string failure = {};   // of the first timed launch that is wrong
   };
 
   // --- stages ---
@@ -195,6 +195,7 @@ class CaseRun {
   void bind() {
     memory_.emplace(device_, spec_, inputs_, context_.base_offset_bytes);
     memory_->reserve_workspace(workspace_bytes_);
+    input_checksum_ = memory_->input_checksum();
     for (Contender& contender : contenders_) {
       if (!contender.alive()) continue;
       guarded(contender, [&] { contender.bound = std::make_unique<BoundPlan>(device_, *contender.planned, *memory_); });
@@ -232,7 +233,6 @@ class CaseRun {
 
   void verify(Contender& contender) {
     contender.bound->prepare();
-    const std::uint64_t inputs_before = memory_->input_checksum();
     memory_->poison_outputs();
     memory_->poison_workspace();
     device_.flush_cache();
@@ -241,7 +241,7 @@ class CaseRun {
     contender.outputs = read_outputs();
     contender.verified_checksum = memory_->output_checksum();
     Judgement judgement = judge(case_, contender.outputs, expected_);
-    const std::string trespassed = trespass(inputs_before);
+    const std::string trespassed = trespass();
     if (!trespassed.empty()) judgement.failure = trespassed;
     if (judgement.failure.empty()) judgement.failure = compare_with_naive(contender, judgement.figures);
     contender.check = judgement.figures;
@@ -252,9 +252,9 @@ class CaseRun {
   }
 
   // What a launch wrote where it must not; the memory is whole again afterwards.
-  std::string trespass(std::uint64_t inputs_before) {
+  std::string trespass() {
     std::string failure = memory_->damage();
-    if (failure.empty() && memory_->input_checksum() != inputs_before) failure = "changed an input";
+    if (failure.empty() && memory_->input_checksum() != input_checksum_) failure = "changed an input";
     if (!failure.empty()) memory_->restore(inputs_);
     return failure;
   }
@@ -286,67 +286,62 @@ class CaseRun {
 
   // --- timing ---
 
+  // One sample, from a poisoned output to a checked one: what is timed is what is checked, every time.
+  double sample(const Contender& contender, const Mode mode, const std::function<void()>& launch, Timing& timing) {
+    const Range range(contender.name);
+    memory_->poison_workspace();
+    memory_->poison_outputs();
+    if (mode.cache == CacheMode::cold) {
+      device_.flush_cache();
+    } else {
+      launch();
+    }
+    const double us = device_.time_us(launch);
+    if (memory_->output_checksum() != contender.verified_checksum) {
+      timing.deterministic = false;
+      if (timing.failure.empty()) timing.failure = judge(case_, read_outputs(), expected_).failure;
+    }
+    return us;
+  }
+
   std::vector<Timing> time(const Mode mode) {
     std::vector<Timing> timings(contenders_.size());
-    std::vector<std::function<double()>> sample(contenders_.size());
-    std::vector<Subject> timed;
-    std::vector<std::size_t> index;
+    std::vector<Subject> subjects;
+    std::vector<std::size_t> index;  // of a subject among the contenders
     for (std::size_t i = 0; i < contenders_.size(); ++i) {
-      Contender& contender = contenders_[i];
+      const Contender& contender = contenders_[i];
       if (!contender.alive() || contender.witness) continue;
       std::function<void()> launch = [&contender] { contender.bound->launch(); };
       if (mode.graph) {
         try {
           launch = device_.capture(launch);
         } catch (const Unsupported& limit) {
-          timings[i].verdict = Verdict::unsupported;
-          timings[i].reason = limit.what();
+          timings[i] = {.verdict = Verdict::unsupported, .reason = limit.what()};
           continue;
         }
       }
-      sample[i] = [this, mode, launch, name = contender.name] {
-        const Range range(name);
-        memory_->poison_outputs();
-        if (mode.cache == CacheMode::cold) {
-          device_.flush_cache();
-        } else {
-          launch();
-        }
-        return device_.time_us(launch);
-      };
-      timed.push_back({.name = contender.name, .sample_us = sample[i]});
+      subjects.push_back({.name = contender.name, .sample_us = [this, &contender, mode, launch, &timing = timings[i]] {
+                            return sample(contender, mode, launch, timing);
+                          }});
       index.push_back(i);
     }
     context_.note("timing");
-    std::vector<Samples> samples = take_samples(timed, context_.measure, case_.seed);
-    for (std::size_t t = 0; t < timed.size(); ++t) {
-      Timing& timing = timings[index[t]];
-      timing.samples = std::move(samples[t]);
-      if (!timing.samples.error.empty()) {
-        timing.reason = timing.samples.error;
-        confirm_device(timing.samples.error);
-        continue;
-      }
-      check_last_launch(contenders_[index[t]], sample[index[t]], timing);
+    std::vector<Samples> samples = take_samples(subjects, context_.measure, case_.seed);
+    for (std::size_t i = 0; i < subjects.size(); ++i) {
+      conclude(timings[index[i]], std::move(samples[i]));
     }
     return timings;
   }
 
-  // One more sample, whose output is checked like the first launch's: what was timed is what was checked.
-  void check_last_launch(Contender& contender, const std::function<double()>& sample_us, Timing& timing) {
-    try {
-      memory_->poison_workspace();
-      timing.samples.us.push_back(sample_us());
-      const std::uint64_t checksum = memory_->output_checksum();
-      timing.deterministic = checksum == contender.verified_checksum;
-      std::string failure;
-      if (!*timing.deterministic) failure = judge(case_, read_outputs(), expected_).failure;
-      timing.verdict = failure.empty() ? Verdict::pass : Verdict::fail;
-      timing.reason = failure.empty() ? "" : "the last timed launch: " + failure;
-    } catch (const std::exception& failure) {
-      timing.reason = failure.what();
-      confirm_device(failure.what());
+  void conclude(Timing& timing, Samples samples) {
+    timing.samples = std::move(samples);
+    if (!timing.samples.error.empty()) {
+      timing.reason = timing.samples.error;
+      confirm_device(timing.samples.error);
+      return;
     }
+    timing.verdict = timing.failure.empty() ? Verdict::pass : Verdict::fail;
+    timing.reason = timing.failure.empty() ? "" : "a timed launch: " + timing.failure;
   }
 
   // --- records ---
@@ -364,14 +359,12 @@ class CaseRun {
     }
   }
 
-  Known<Ratio> speedup(std::size_t first, std::size_t contender, const std::string& base) const {
-    if (rows_[contender].samples_us.empty()) return Known<Ratio>::unknown("the row was not timed");
+  Known<Ratio> speedup(std::size_t first, std::size_t subject, const std::string& base) const {
+    if (rows_[subject].verdict != Verdict::pass) return Known<Ratio>::unknown("the row did not pass");
     for (std::size_t i = first; i < rows_.size(); ++i) {
       if (rows_[i].variant != base) continue;
-      if (rows_[i].samples_us.empty()) return Known<Ratio>::unknown(base + " was not timed");
-      const std::vector<double> ratios = paired_ratios(rows_[i].samples_us, rows_[contender].samples_us);
-      const Interval interval = median_interval(ratios);
-      return Ratio{.value = median(ratios), .lo = interval.lo, .hi = interval.hi};
+      if (rows_[i].verdict != Verdict::pass) return Known<Ratio>::unknown(base + " did not pass");
+      return paired_speedup(rows_[i].samples_us, rows_[subject].samples_us);
     }
     return Known<Ratio>::unknown(base + " is not among the case's variants");
   }
@@ -388,8 +381,8 @@ class CaseRun {
     row.reason = contender.alive() ? timing.reason : contender.reason;
     if (contender.check) row.check = *contender.check;
     if (!contender.check) row.check = Known<Verification>::unknown(row.reason);
-    if (timing.deterministic) row.deterministic = *timing.deterministic;
-    if (!timing.deterministic) row.deterministic = Known<bool>::unknown("the row was not timed");
+    row.deterministic =
+        timing.samples.us.empty() ? Known<bool>::unknown("the row was not timed") : Known<bool>(timing.deterministic);
     row.samples_us = timing.samples.us;
     row.timing_reason = timing.samples.us.empty() ? "not timed: " + row.reason : timing.samples.reason;
     row.flops = spec_.flops;
@@ -448,6 +441,7 @@ class CaseRun {
   Expected expected_;
   std::optional<CaseMemory> memory_;
   std::int64_t workspace_bytes_ = 0;
+  std::uint64_t input_checksum_ = 0;  // before anything ran
   std::vector<Row> rows_;
   std::string lost_;
 };

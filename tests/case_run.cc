@@ -37,7 +37,7 @@ TEST_CASE("every op's variants pass on the CPU, with past and grouped heads", "[
       for (const Row& row : result.rows) {
         INFO(case_id(c) << " " << row.variant << ": " << row.reason);
         CHECK(row.verdict == Verdict::pass);
-        CHECK(row.samples_us.size() == 4);
+        CHECK(row.samples_us.size() == 3);
         CHECK(row.deterministic.value == true);
         CHECK(*row.bytes_modelled.value >= row.bytes_compulsory);
         CHECK(row.speedup_vs_naive.value.has_value());
@@ -60,7 +60,7 @@ TEST_CASE("wrong kernels get their verdict", "[case_run]") {
   }
 }
 
-TEST_CASE("a kernel that stops writing once it was checked fails by its last timed launch", "[case_run]") {
+TEST_CASE("a kernel that stops writing once it was checked fails by its timed launches", "[case_run]") {
   Bench bench(Backend::cpu);
   const auto launches = std::make_shared<std::atomic<int>>(0);
   bench.variants.add(faults::spoiled(bench, "lazy", [launches](const Launched& l) {
@@ -68,7 +68,7 @@ TEST_CASE("a kernel that stops writing once it was checked fails by its last tim
   }));
   const Row row = bench.run_one(attention_case(), "lazy");
   CHECK(row.verdict == Verdict::fail);
-  CHECK_THAT(row.reason, ContainsSubstring("last timed launch"));
+  CHECK_THAT(row.reason, ContainsSubstring("a timed launch"));
   CHECK(row.deterministic.value == false);
 }
 
