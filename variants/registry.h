@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,9 +36,10 @@ class Registry {
 
 Registry& registry();
 
-/// `const Registration entry{...};` at namespace scope enters variants before main.
+/// `const Registration entry(...);` at namespace scope enters variants before main; those of a backend that this build
+/// lacks are left out.
 struct Registration {
-  Registration(std::initializer_list<Variant> variants);
+  explicit Registration(const std::vector<Variant>& variants);
 };
 
 }  // namespace fusebench

@@ -1,0 +1,58 @@
+// x -> h = x + attn_out(attention(qkv(x))) -> h + mlp(h): a whole transformer block, made of the other ops' pieces
+#include "variants/pieces.h"
+#include "variants/standard.h"
+
+namespace fusebench {
+namespace {
+
+/// qkv and attention: from x to a [T, H·d].
+using SelfAttention = void (*)(const Planning& p, const QkvTensors& in, TensorId a);
+
+TensorId query(const Planning& p) { return p.workspace("q", p.c.dtype, p.c.tokens(), p.c.heads * p.c.head_dim()); }
+
+/// A cache where there is a past; an intermediate without.
+TensorId keys_or_values(const Planning& p, const std::string& name) {
+  if (p.c.past > 0) return p.tensor(name);
+  return p.workspace(name, p.c.dtype, p.c.tokens(), p.c.kv_heads * p.c.head_dim());
+}
+
+template <auto qkv, auto attention>
+void dense_self_attention(const Planning& p, const QkvTensors& in, TensorId a) {
+  const TensorId q = query(p);
+  const TensorId k = keys_or_values(p, "k");
+  const TensorId v = keys_or_values(p, "v");
+  qkv(p.within("qkv"), in, {q, k, v});
+  attention(p.within("attention"), q, k, v, a);
+}
+
+// Without a cache to fill, attention reads v where the merged product left it.
+void library_self_attention(const Planning& p, const QkvTensors& in, TensorId a) {
+  QkvResult out{.q = query(p), .k = keys_or_values(p, "k")};
+  if (p.c.past > 0) out.v = p.tensor("v");
+  const Columns v = library_qkv(p.within("qkv"), in, out);
+  library_attention(p.within("attention"), out.q, out.k, v, a);
+}
+
+template <SelfAttention self_attention, auto attn_out, auto mlp>
+void append(const Planning& p) {
+  const TensorId x = p.tensor("x");
+  const TensorId a = p.workspace("a", p.c.dtype, p.c.tokens(), p.c.dim);
+  const TensorId h = p.workspace("h", p.c.dtype, p.c.tokens(), p.c.dim);
+  self_attention(
+      p,
+      {x, p.tensor("norm1_weight"), p.tensor("wq"), p.tensor("wk"), p.tensor("wv"), {p.tensor("cos"), p.tensor("sin")}},
+      a);
+  attn_out(p.within("attn_out"), {a, p.tensor("wo"), x, h});
+  mlp(p.within("mlp"),
+      {h, p.tensor("norm2_weight"), p.tensor("w_gate"), p.tensor("w_up"), p.tensor("w_down"), p.tensor("out")});
+}
+
+const Registration entry(
+    standard_variants({.op = Op::block,
+                       .has_product = true,
+                       .naive = append<dense_self_attention<naive_qkv, naive_attention>, naive_attn_out, naive_mlp>,
+                       .library = append<library_self_attention, library_attn_out, library_mlp>,
+                       .fused = append<dense_self_attention<fused_qkv, fused_attention>, fused_attn_out, fused_mlp>}));
+
+}  // namespace
+}  // namespace fusebench

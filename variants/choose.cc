@@ -1,0 +1,123 @@
+#include "variants/choose.h"
+
+#include <fmt/format.h>
+
+#include "variants/product.h"
+
+namespace fusebench {
+namespace {
+
+constexpr std::int64_t kVectorBytes = 16;  // what cp.async and vector loads move at once
+constexpr std::int64_t kMaxHeadDim = 256;
+
+[[noreturn, maybe_unused]] void throw_not_built(Backend backend) {
+  throw Unsupported(fmt::format("this build has no {} backend", name_of(backend)));
+}
+
+/// Tensor cores of sm_80 and later, in half precision.
+void require_tensor_cores(const Target& target, DType dtype) {
+  if (target.compute_capability < 80) {
+    throw Unsupported(fmt::format("fused products need compute capability 8.0, the device has {}.{}",
+                                  target.compute_capability / 10, target.compute_capability % 10));
+  }
+  if (dtype == DType::fp32) throw Unsupported("fused products take fp16 and bf16, not fp32");
+}
+
+/// Whether rows of `cols` elements all begin at a multiple of 16 bytes.
+bool has_vector_rows(const Target& target, DType dtype, std::int64_t cols) {
+  return target.alignment_bytes % kVectorBytes == 0 && cols * bytes_of(dtype) % kVectorBytes == 0;
+}
+
+}  // namespace
+
+bool is_built(Backend backend) {
+#if FUSEBENCH_HAS_CUDA
+  (void)backend;
+  return true;
+#else
+  return backend == Backend::cpu;
+#endif
+}
+
+const kernels::Primitives& primitives(Backend backend) {
+  if (backend == Backend::cpu) return kernels::cpu_primitives();
+#if FUSEBENCH_HAS_CUDA
+  return kernels::cuda_primitives();
+#else
+  throw_not_built(backend);
+#endif
+}
+
+const kernels::Elementwise& elementwise(Backend backend) {
+  if (backend == Backend::cpu) return kernels::cpu_elementwise();
+#if FUSEBENCH_HAS_CUDA
+  return kernels::cuda_elementwise();
+#else
+  throw_not_built(backend);
+#endif
+}
+
+const kernels::Fused& fused(Backend backend) {
+  if (backend == Backend::cpu) return kernels::cpu_fused();
+#if FUSEBENCH_HAS_CUDA
+  return kernels::cuda_fused();
+#else
+  throw_not_built(backend);
+#endif
+}
+
+ImplementProduct library_product(Backend backend) {
+  if (backend == Backend::cpu) return implement_eigen_product;
+#if FUSEBENCH_HAS_CUDA
+  return implement_cublas_product;
+#else
+  throw_not_built(backend);
+#endif
+}
+
+std::string_view library_name(Backend backend) { return backend == Backend::cpu ? "eigen" : "cublas"; }
+
+// KernelChoice::best is portable's today: there is no other kernel yet.
+kernels::GemmKernel choose_gemm(const Target& target, KernelChoice /*choice*/, DType dtype, std::int64_t /*m*/,
+                                std::int64_t /*n*/, std::int64_t k) {
+  if (target.backend == Backend::cpu) return kernels::GemmKernel::cpu;
+  require_tensor_cores(target, dtype);
+  return has_vector_rows(target, dtype, k) ? kernels::GemmKernel::portable : kernels::GemmKernel::portable_unaligned;
+}
+
+kernels::AttentionKernel choose_attention(const Target& target, KernelChoice /*choice*/, DType dtype,
+                                          const AttentionShape& shape) {
+  if (shape.head_dim > kMaxHeadDim) {
+    throw Unsupported(fmt::format("fused attention takes head_dim up to {}, not {}", kMaxHeadDim, shape.head_dim));
+  }
+  if (target.backend == Backend::cpu) return kernels::AttentionKernel::cpu;
+  require_tensor_cores(target, dtype);
+  return has_vector_rows(target, dtype, shape.head_dim) ? kernels::AttentionKernel::portable
+                                                        : kernels::AttentionKernel::portable_unaligned;
+}
+
+std::string_view name_of(kernels::GemmKernel kernel) {
+  switch (kernel) {
+    case kernels::GemmKernel::cpu:
+      return "gemm_cpu";
+    case kernels::GemmKernel::portable:
+      return "gemm_portable";
+    case kernels::GemmKernel::portable_unaligned:
+      return "gemm_portable_unaligned";
+  }
+  throw std::logic_error("no such product kernel");
+}
+
+std::string_view name_of(kernels::AttentionKernel kernel) {
+  switch (kernel) {
+    case kernels::AttentionKernel::cpu:
+      return "attention_cpu";
+    case kernels::AttentionKernel::portable:
+      return "attention_portable";
+    case kernels::AttentionKernel::portable_unaligned:
+      return "attention_portable_unaligned";
+  }
+  throw std::logic_error("no such attention kernel");
+}
+
+}  // namespace fusebench

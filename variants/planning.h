@@ -1,0 +1,67 @@
+// What the pieces of a plan share: the plan under construction, the case, and helpers that keep a step's ledger short.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/plan.h"
+#include "variants/choose.h"
+
+namespace fusebench {
+
+/// Columns of a tensor's rows, from element `offset` on; one row is `stride` elements from the next.
+struct Columns {
+  TensorId tensor = 0;
+  std::int64_t offset = 0;
+  std::int64_t stride = 0;
+
+  template <class T = void>
+  T* at(const Bindings& bound, DType dtype) const {
+    return static_cast<T*>(static_cast<void*>(bound.at<std::byte>(tensor) + offset * bytes_of(dtype)));
+  }
+};
+
+/// Passed to the functions of variants/pieces.h, which append steps to `plan`. Launches outlive it: they capture
+/// values.
+struct Planning {
+  Plan& plan;
+  const Case& c;
+  const Target& target;
+  KernelChoice choice = KernelChoice::best;
+  std::string scope = {};  ///< goes before the names of steps and tensors: "mlp."
+
+  Planning within(const std::string& name) const { return {plan, c, target, choice, scope + name + "."}; }
+
+  Step& add(Step step) const {
+    step.name = scope + step.name;
+    return plan.add(std::move(step));
+  }
+  Step& add_prepare(Step step) const {
+    step.name = scope + step.name;
+    return plan.add_prepare(std::move(step));
+  }
+
+  TensorId tensor(std::string_view name) const { return plan.op_tensor(name); }
+  TensorId workspace(const std::string& name, DType dtype, std::int64_t rows, std::int64_t cols) const {
+    return plan.workspace(scope + name, dtype, rows, cols);
+  }
+  TensorId prepared(const std::string& name, std::int64_t rows, std::int64_t cols) const {
+    return plan.prepared(scope + name, c.dtype, rows, cols);
+  }
+
+  /// Token row t to row t.
+  RowMap same_rows() const { return {.seq = c.seq, .capacity = c.seq, .past = 0}; }
+
+  Access all(TensorId id) const { return plan.all(id); }
+  /// `rows` times `cols` of a tensor's elements.
+  Access part(TensorId id, std::int64_t rows, std::int64_t cols) const {
+    return Plan::part(id, rows * cols * bytes_of(plan.tensor(id).dtype));
+  }
+};
+
+inline double product_flops(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+}
+
+}  // namespace fusebench
