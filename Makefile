@@ -25,6 +25,7 @@ run: configure ## build, then run configs/quick.yaml on the GPU, or on the CPU w
 	$(BUILD)/fusebench run configs/quick.yaml
 
 test: build ## build and run all tests; those that need a GPU are skipped where there is none
+	@tools/setup test
 	@tests/run_tests $(BUILD)
 
 gpu-check: setup ## on a machine with a GPU: device tests, sanitiser, sweeps

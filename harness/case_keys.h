@@ -16,7 +16,7 @@ class CaseContext {
   const YamlReader& yaml;
   const DType automatic_dtype;
 
-  const Model& model(const YamlNode& name);
+  const Model& model(const YamlNode& node);
 
  private:
   static DType dtype_of(Backend backend) { return backend == Backend::cuda ? DType::fp16 : DType::fp32; }

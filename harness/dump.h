@@ -16,9 +16,9 @@
 
 namespace fusebench {
 
-void dump_case(const std::filesystem::path& folder, const Case& c, const OpSpec& spec, const InputSet& inputs,
+void dump_case(const std::filesystem::path& root, const Case& c, const OpSpec& spec, const InputSet& inputs,
                const Expected& expected);
-void dump_outputs(const std::filesystem::path& folder, const Case& c, const std::string& variant,
+void dump_outputs(const std::filesystem::path& root, const Case& c, const std::string& variant,
                   const std::vector<Output>& outputs);
 
 }  // namespace fusebench

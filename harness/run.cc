@@ -49,9 +49,9 @@ std::unique_ptr<Device> open_device(Backend backend, int index) {
 
 // The folder that the run writes, checked before anything runs.
 fs::path claim_output(const RunOptions& options, const Config& config) {
-  const fs::path folder = options.output.empty()
-                              ? fs::path("out") / fmt::format("{}-{:%Y%m%d-%H%M%S}", config.name, utc_now())
-                              : options.output;
+  fs::path folder = options.output.empty()
+                        ? fs::path("out") / fmt::format("{}-{:%Y%m%d-%H%M%S}", config.name, utc_now())
+                        : options.output;
   const fs::path records = folder / "results.jsonl";
   std::error_code status;
   if (fs::exists(folder, status) && !fs::is_directory(folder, status)) {

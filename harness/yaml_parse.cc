@@ -5,7 +5,6 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
-#include <ranges>
 #include <sstream>
 
 #include "harness/yaml.h"
@@ -110,10 +109,8 @@ class TreeBuilder final : public YAML::EventHandler {
 
   /// The innermost key that is being read.
   std::string_view key() const {
-    for (const Level& level : open_ | std::views::reverse) {
-      if (level.has_key) return level.pending.text;
-    }
-    return kDocument;
+    const auto level = std::find_if(open_.rbegin(), open_.rend(), [](const Level& l) { return l.has_key; });
+    return level == open_.rend() ? kDocument : level->pending.text;
   }
 
   void OnDocumentStart(const YAML::Mark& mark) override {

@@ -1,7 +1,7 @@
 #include "harness/config.h"
 
-#include <stdlib.h>
 #include <unistd.h>
+#include <cstdlib>
 
 #include <algorithm>
 #include <fstream>
