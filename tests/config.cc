@@ -1,9 +1,9 @@
 #include "harness/config.h"
 
 #include <unistd.h>
-#include <cstdlib>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <set>
