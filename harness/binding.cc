@@ -25,11 +25,11 @@ std::int64_t footprint(const TensorSpec& spec) {
 
 }  // namespace
 
-CaseMemory::CaseMemory(Device& device, const OpSpec& spec, const InputSet& inputs, std::int64_t base_offset_bytes)
+CaseMemory::CaseMemory(Device& device, const OpSpec& spec, const InputSet& inputs, std::int64_t base_offset_elements)
     : device_(device), arena_(device, bytes_needed(spec)) {
   std::int64_t end = 0;
   for (const TensorSpec& tensor : spec.tensors) {
-    places_.push_back({.offset = end + kGuardBytes + base_offset_bytes, .spec = tensor});
+    places_.push_back({.offset = end + kGuardBytes + base_offset_elements * bytes_of(tensor.dtype), .spec = tensor});
     end += footprint(tensor);
   }
   restore(inputs);

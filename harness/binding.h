@@ -16,8 +16,8 @@ namespace fusebench {
 class CaseMemory {
  public:
   /// Inputs are copied in; outputs and a cache's new rows start as NaN. Every op tensor's base is a multiple of 256
-  /// plus `base_offset_bytes`.
-  CaseMemory(Device& device, const OpSpec& spec, const InputSet& inputs, std::int64_t base_offset_bytes = 0);
+  /// plus `base_offset_elements`.
+  CaseMemory(Device& device, const OpSpec& spec, const InputSet& inputs, std::int64_t base_offset_elements = 0);
 
   static std::int64_t bytes_needed(const OpSpec& spec);  ///< without workspace
 

@@ -127,7 +127,7 @@ class CaseRun {
   void plan() {
     const Target target = [&] {
       Target t = device_.target();
-      if (context_.base_offset_bytes != 0) t.alignment_bytes = context_.base_offset_bytes;
+      if (context_.base_offset_elements != 0) t.alignment_bytes = bytes_of(case_.dtype);
       return t;
     }();
     const bool sampled = static_cast<std::int64_t>(choose_rows(case_, context_.measure.verify).size()) < case_.tokens();
@@ -193,7 +193,7 @@ class CaseRun {
   }
 
   void bind() {
-    memory_.emplace(device_, spec_, inputs_, context_.base_offset_bytes);
+    memory_.emplace(device_, spec_, inputs_, context_.base_offset_elements);
     memory_->reserve_workspace(workspace_bytes_);
     input_checksum_ = memory_->input_checksum();
     for (Contender& contender : contenders_) {

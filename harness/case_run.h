@@ -31,8 +31,8 @@ struct CaseContext {
   std::function<void(const std::string&)> note;                       ///< what is being done, for progress
   std::filesystem::path dump;                                         ///< empty: nothing is dumped
   std::function<std::string(const Case&, const std::string&)> repro;  ///< the command that repeats a row
-  std::string lost;                    ///< the device was lost in an earlier case, and how: every row is an error
-  std::int64_t base_offset_bytes = 0;  ///< shifts every tensor's base: for tests
+  std::string lost;                       ///< the device was lost in an earlier case, and how: every row is an error
+  std::int64_t base_offset_elements = 0;  ///< shifts every tensor's base: for tests
 };
 
 /// The names that `variants: all` means: those without a dot ("fused.portable" is taken only by name).

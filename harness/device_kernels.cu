@@ -13,16 +13,18 @@ __device__ unsigned long long mix(unsigned long long z) {  // the finaliser of s
   return z ^ (z >> 31);
 }
 
-// One word of eight bytes a thread and turn; the sum does not depend on the order of the additions.
+// One word of eight bytes a thread and turn, from any base; the sum does not depend on the order of the additions.
 __global__ void checksum_kernel(const unsigned char* data, long long bytes, unsigned long long* sum) {
   const long long stride = static_cast<long long>(gridDim.x) * blockDim.x * 8;
+  const bool aligned = reinterpret_cast<unsigned long long>(data) % 8 == 0;
   unsigned long long mine = 0;
   for (long long i = (static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x) * 8; i < bytes; i += stride) {
     unsigned long long word = 0;
-    if (i + 8 <= bytes) {
+    if (aligned && i + 8 <= bytes) {
       word = *reinterpret_cast<const unsigned long long*>(data + i);
     } else {
-      for (long long b = i; b < bytes; ++b) word |= static_cast<unsigned long long>(data[b]) << (8 * (b - i));
+      for (long long b = i; b < min(i + 8, bytes); ++b)
+        word |= static_cast<unsigned long long>(data[b]) << (8 * (b - i));
     }
     mine += mix(word ^ mix(static_cast<unsigned long long>(i)));
   }

@@ -1,4 +1,5 @@
-// The harness's own device code: checksums and the traffic that empties a cache. Bases are aligned to 16 bytes.
+// The harness's own device code: checksums and the traffic that empties a cache. Checksums
+// take any base; what is written and read to empty a cache is aligned to 16 bytes.
 #pragma once
 
 #include "kernels/types.h"

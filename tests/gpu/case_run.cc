@@ -17,7 +17,7 @@ void check_all(Bench& bench, const Case& c) {
   std::vector<std::string> names;
   for (const Variant* variant : bench.variants.all(c.op, Backend::cuda)) names.push_back(variant->name);
   for (const Row& row : run_case(c, names, bench.context).rows) {
-    INFO(case_id(c) << " " << row.variant << " base + " << bench.context.base_offset_bytes << ": " << row.reason);
+    INFO(case_id(c) << " " << row.variant << " base + " << bench.context.base_offset_elements << ": " << row.reason);
     const bool no_fp32_product = c.dtype == DType::fp32 && row.variant.rfind("fused", 0) == 0;
     CHECK((row.verdict == Verdict::pass || (no_fp32_product && row.verdict == Verdict::unsupported)));
     if (row.verdict == Verdict::pass) CHECK(row.deterministic.value == true);
@@ -58,7 +58,7 @@ TEST_CASE("every op passes in every dtype and convention", "[gpu][case_run]") {
 TEST_CASE("bases that are aligned to an element alone take a slower path that is right", "[gpu][case_run]") {
   if (skipped()) return;
   Bench bench(Backend::cuda);
-  bench.context.base_offset_bytes = 2;
+  bench.context.base_offset_elements = 1;
   for (const Op op : kOps) {
     for (const DType dtype : {DType::fp16, DType::bf16}) {
       check_all(bench, canonical({.op = op,
