@@ -6,9 +6,9 @@ namespace fusebench {
 namespace {
 
 template <class Kernel>
-void add_step(const Planning& p, std::string name, Kernel kernel, TensorId a, TensorId b, TensorId out) {
+void add_step(const Planning& p, const std::string& name, Kernel kernel, TensorId a, TensorId b, TensorId out) {
   p.add({.name = "add",
-         .kernel = std::move(name),
+         .kernel = name,
          .reads = {p.all(a), p.all(b)},
          .writes = {p.all(out)},
          .launch = [=, dtype = p.c.dtype, n = p.c.tokens() * p.c.dim](const Exec& exec, const Bindings& bound) {

@@ -7,9 +7,9 @@ namespace {
 
 // One kernel from x to y; `kernel` has the signature that elementwise and fused share.
 template <class Kernel>
-void one_pass(const Planning& p, std::string name, Kernel kernel, TensorId x, TensorId weight, TensorId y) {
+void one_pass(const Planning& p, const std::string& name, Kernel kernel, TensorId x, TensorId weight, TensorId y) {
   p.add({.name = "rmsnorm",
-         .kernel = std::move(name),
+         .kernel = name,
          .reads = {p.all(x), p.all(weight)},
          .writes = {p.all(y)},
          .launch = [=, dtype = p.c.dtype, eps = static_cast<float>(p.c.eps), rows = p.c.tokens(), cols = p.c.dim](
