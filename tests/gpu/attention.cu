@@ -194,7 +194,7 @@ TEST_CASE("attention aligns the last query with the last key") {
   }
 }
 
-TEST_CASE("attention of one new token reads every key of a long cache") {
+TEST_CASE("attention of one new token reads every key of a long cache", "[large]") {
   if (skip_without_device()) return;
   for (const std::int64_t past : {2046, 2047, 2048, 5000}) {
     for (const bool causal : {false, true}) {
@@ -216,7 +216,7 @@ TEST_CASE("attention maps query heads to kv heads") {
   }
 }
 
-TEST_CASE("attention keeps the order of blocks when k and v exceed L2") {
+TEST_CASE("attention keeps the order of blocks when k and v exceed L2", "[large]") {
   if (skip_without_device()) return;
   check(Problem<__half>({.batch = 2, .seq = 65, .keys = 2048, .heads = 40, .kv_heads = 40, .head_dim = 128}));
 }

@@ -187,36 +187,45 @@ TEST_CASE("naive rope steps, into a cache that holds tokens already", "[gpu][nai
   });
 }
 
+namespace {
+
+struct ProductShape {
+  std::int64_t m, n, k;
+};
+
+void check_product(const ProductShape& shape) {
+  const auto [m, n, k] = shape;
+  CAPTURE(shape.m, shape.n, shape.k);
+  for_all_types([&, m = m, n = n, k = k]<class T>() {
+    const Input<T> a(m * k, 9), b(n * k, 10);
+    Output<T> c(m * n);
+    cuda_primitives().product(exec, Format<T>::dtype, a.data(), b.data(), c.data(), m, n, k, {.seq = m, .capacity = m});
+    c.require("product", [&](std::int64_t i) {
+      double sum = 0, magnitude = 0;
+      for (std::int64_t d = 0; d < k; ++d) {
+        const double term = a[i / n * k + d] * b[i % n * k + d];
+        sum += term;
+        magnitude += std::abs(term);
+      }
+      return Target{sum, static_cast<double>(k) * 0x1p-24 * magnitude};
+    });
+  });
+}
+
+}  // namespace
+
 TEST_CASE("naive product", "[gpu][naive]") {
   if (skip_without_device()) return;
-  struct Shape {
-    std::int64_t m, n, k;
-  };
-  for (const auto& [m, n, k] : std::vector<Shape>{{1, 1, 1},
-                                                  {6, 7, 31},
-                                                  {64, 64, 32},
-                                                  {63, 65, 33},
-                                                  {129, 191, 64},
-                                                  {1, 300, 1031},
-                                                  {4194370, 1, 2},     // 65538 tiles down
-                                                  {2, 4194370, 1}}) {  // and across
-    CAPTURE(m, n, k);
-    for_all_types([&, m = m, n = n, k = k]<class T>() {
-      const Input<T> a(m * k, 9), b(n * k, 10);
-      Output<T> c(m * n);
-      cuda_primitives().product(exec, Format<T>::dtype, a.data(), b.data(), c.data(), m, n, k,
-                                {.seq = m, .capacity = m});
-      c.require("product", [&](std::int64_t i) {
-        double sum = 0, magnitude = 0;
-        for (std::int64_t d = 0; d < k; ++d) {
-          const double term = a[i / n * k + d] * b[i % n * k + d];
-          sum += term;
-          magnitude += std::abs(term);
-        }
-        return Target{sum, static_cast<double>(k) * 0x1p-24 * magnitude};
-      });
-    });
+  for (const ProductShape& shape :
+       std::vector<ProductShape>{{1, 1, 1}, {6, 7, 31}, {64, 64, 32}, {63, 65, 33}, {129, 191, 64}, {1, 300, 1031}}) {
+    check_product(shape);
   }
+}
+
+TEST_CASE("naive product of over 65535 tiles down, and across", "[gpu][naive][large]") {
+  if (skip_without_device()) return;
+  check_product({4194370, 1, 2});
+  check_product({2, 4194370, 1});
 }
 
 TEST_CASE("naive product writes the mapped rows and nothing else", "[gpu][naive]") {
@@ -238,86 +247,97 @@ TEST_CASE("naive product writes the mapped rows and nothing else", "[gpu][naive]
   }
 }
 
+namespace {
+
+void check_attention(const AttentionShape& s) {
+  CAPTURE(s.batch, s.seq, s.keys, s.heads, s.kv_heads, s.head_dim, s.causal);
+  for_all_types([&]<class T>() {
+    constexpr DType dtype = Format<T>::dtype;
+    const std::int64_t rows = s.batch * s.heads * s.seq, d = s.head_dim;
+    const Input<T> q(rows * d, 13, 4.0), k(s.batch * s.keys * s.kv_heads * d, 14), v(k.host.size(), 15);
+    Output<float> scores(rows * s.keys), max(rows), sum(rows);
+    Output<T> weights(rows * s.keys), probabilities(rows * s.keys), out(rows * d);
+    cuda_primitives().scores(exec, dtype, q.data(), k.data(), scores.data(), s);
+    cuda_primitives().row_max(exec, scores.data(), max.data(), rows, s.keys);
+    cuda_primitives().exp_minus_max(exec, dtype, scores.data(), max.data(), weights.data(), rows, s.keys);
+    cuda_primitives().row_sum(exec, dtype, weights.data(), sum.data(), rows, s.keys);
+    cuda_primitives().divide_rows(exec, dtype, weights.data(), sum.data(), probabilities.data(), rows, s.keys);
+    cuda_primitives().weighted_values(exec, dtype, probabilities.data(), v.data(), out.data(), s);
+    const Input<float> got_scores(scores.read()), got_max(max.read()), got_sum(sum.read());
+    const Input<T> got_weights(weights.read()), got_probabilities(probabilities.read());
+
+    // Row r is (b, h, s) of the scores; where its query and a key's or value's head lie
+    const auto query = [&](std::int64_t r) {
+      return ((r / s.seq / s.heads * s.seq + r % s.seq) * s.heads + r / s.seq % s.heads) * d;
+    };
+    const auto key = [&](std::int64_t r, std::int64_t j) {
+      return ((r / s.seq / s.heads * s.keys + j) * s.kv_heads + r / s.seq % s.heads * s.kv_heads / s.heads) * d;
+    };
+    const auto visible = [&](std::int64_t r, std::int64_t j) {
+      return !s.causal || s.keys - 1 - j >= s.seq - 1 - r % s.seq;
+    };
+    scores.require("scores", [&](std::int64_t i) {
+      const std::int64_t r = i / s.keys, j = i % s.keys;
+      if (!visible(r, j)) return Target{-std::numeric_limits<double>::infinity(), 0};
+      double dot = 0, magnitude = 0;
+      for (std::int64_t e = 0; e < d; ++e) {
+        dot += q[query(r) + e] * k[key(r, j) + e];
+        magnitude += std::abs(q[query(r) + e] * k[key(r, j) + e]);
+      }
+      const double root = std::sqrt(static_cast<double>(d));
+      return Target{dot / root, static_cast<double>(d + 4) * 0x1p-24 * magnitude / root};
+    });
+    max.require("row_max", [&](std::int64_t r) {
+      const auto begin = got_scores.host.begin() + r * s.keys;
+      return Target{static_cast<double>(*std::max_element(begin, begin + s.keys)), 0};
+    });
+    weights.require("exp_minus_max", [&](std::int64_t i) {
+      if (!visible(i / s.keys, i % s.keys)) return Target{0, 0};
+      // the difference is rounded to fp32 before its exponential
+      return within_ulps(std::exp(static_cast<double>(static_cast<float>(got_scores[i] - got_max[i / s.keys]))), 4);
+    });
+    sum.require("row_sum", [&](std::int64_t r) {
+      double total = 0;
+      for (std::int64_t j = 0; j < s.keys; ++j) total += got_weights[r * s.keys + j];
+      return within_ulps(total, 64);
+    });
+    probabilities.require("divide_rows", [&](std::int64_t i) {
+      const double total = got_sum[i / s.keys];
+      return total == 0 ? Target{0, 0} : within_ulps(got_weights[i] / total, 1);
+    });
+    out.require("weighted_values", [&](std::int64_t i) {
+      const std::int64_t head = i / d, h = head % s.heads, position = head / s.heads;
+      const std::int64_t r = (position / s.seq * s.heads + h) * s.seq + position % s.seq;
+      double total = 0, magnitude = 0;
+      for (std::int64_t j = 0; j < s.keys; ++j) {
+        const double term = got_probabilities[r * s.keys + j] * v[key(r, j) + i % d];
+        total += term;
+        magnitude += std::abs(term);
+      }
+      return Target{total, static_cast<double>(s.keys) * 0x1p-24 * magnitude};
+    });
+  });
+}
+
+}  // namespace
+
 TEST_CASE("naive attention steps", "[gpu][naive]") {
   if (skip_without_device()) return;
-  const std::vector<AttentionShape> shapes{
-      {.batch = 1, .seq = 1, .keys = 1, .heads = 1, .kv_heads = 1, .head_dim = 1},
-      {.batch = 2, .seq = 33, .keys = 33, .heads = 4, .kv_heads = 4, .head_dim = 64},
-      {.batch = 2, .seq = 65, .keys = 65, .heads = 4, .kv_heads = 2, .head_dim = 80, .causal = true},
-      {.batch = 1, .seq = 4, .keys = 9, .heads = 6, .kv_heads = 3, .head_dim = 6, .causal = true},
-      {.batch = 1, .seq = 1, .keys = 2049, .heads = 6, .kv_heads = 3, .head_dim = 256, .causal = true},
-      {.batch = 2, .seq = 5, .keys = 3, .heads = 2, .kv_heads = 1, .head_dim = 10, .causal = true},  // rows without
-                                                                                                     // keys
-      {.batch = 35001, .seq = 1, .keys = 2, .heads = 2, .kv_heads = 1, .head_dim = 2}};
-  for (const AttentionShape& s : shapes) {
-    CAPTURE(s.batch, s.seq, s.keys, s.heads, s.kv_heads, s.head_dim, s.causal);
-    for_all_types([&]<class T>() {
-      constexpr DType dtype = Format<T>::dtype;
-      const std::int64_t rows = s.batch * s.heads * s.seq, d = s.head_dim;
-      const Input<T> q(rows * d, 13, 4.0), k(s.batch * s.keys * s.kv_heads * d, 14), v(k.host.size(), 15);
-      Output<float> scores(rows * s.keys), max(rows), sum(rows);
-      Output<T> weights(rows * s.keys), probabilities(rows * s.keys), out(rows * d);
-      cuda_primitives().scores(exec, dtype, q.data(), k.data(), scores.data(), s);
-      cuda_primitives().row_max(exec, scores.data(), max.data(), rows, s.keys);
-      cuda_primitives().exp_minus_max(exec, dtype, scores.data(), max.data(), weights.data(), rows, s.keys);
-      cuda_primitives().row_sum(exec, dtype, weights.data(), sum.data(), rows, s.keys);
-      cuda_primitives().divide_rows(exec, dtype, weights.data(), sum.data(), probabilities.data(), rows, s.keys);
-      cuda_primitives().weighted_values(exec, dtype, probabilities.data(), v.data(), out.data(), s);
-      const Input<float> got_scores(scores.read()), got_max(max.read()), got_sum(sum.read());
-      const Input<T> got_weights(weights.read()), got_probabilities(probabilities.read());
-
-      // Row r is (b, h, s) of the scores; where its query and a key's or value's head lie
-      const auto query = [&](std::int64_t r) {
-        return ((r / s.seq / s.heads * s.seq + r % s.seq) * s.heads + r / s.seq % s.heads) * d;
-      };
-      const auto key = [&](std::int64_t r, std::int64_t j) {
-        return ((r / s.seq / s.heads * s.keys + j) * s.kv_heads + r / s.seq % s.heads * s.kv_heads / s.heads) * d;
-      };
-      const auto visible = [&](std::int64_t r, std::int64_t j) {
-        return !s.causal || s.keys - 1 - j >= s.seq - 1 - r % s.seq;
-      };
-      scores.require("scores", [&](std::int64_t i) {
-        const std::int64_t r = i / s.keys, j = i % s.keys;
-        if (!visible(r, j)) return Target{-std::numeric_limits<double>::infinity(), 0};
-        double dot = 0, magnitude = 0;
-        for (std::int64_t e = 0; e < d; ++e) {
-          dot += q[query(r) + e] * k[key(r, j) + e];
-          magnitude += std::abs(q[query(r) + e] * k[key(r, j) + e]);
-        }
-        const double root = std::sqrt(static_cast<double>(d));
-        return Target{dot / root, static_cast<double>(d + 4) * 0x1p-24 * magnitude / root};
-      });
-      max.require("row_max", [&](std::int64_t r) {
-        const auto begin = got_scores.host.begin() + r * s.keys;
-        return Target{static_cast<double>(*std::max_element(begin, begin + s.keys)), 0};
-      });
-      weights.require("exp_minus_max", [&](std::int64_t i) {
-        if (!visible(i / s.keys, i % s.keys)) return Target{0, 0};
-        // the difference is rounded to fp32 before its exponential
-        return within_ulps(std::exp(static_cast<double>(static_cast<float>(got_scores[i] - got_max[i / s.keys]))), 4);
-      });
-      sum.require("row_sum", [&](std::int64_t r) {
-        double total = 0;
-        for (std::int64_t j = 0; j < s.keys; ++j) total += got_weights[r * s.keys + j];
-        return within_ulps(total, 64);
-      });
-      probabilities.require("divide_rows", [&](std::int64_t i) {
-        const double total = got_sum[i / s.keys];
-        return total == 0 ? Target{0, 0} : within_ulps(got_weights[i] / total, 1);
-      });
-      out.require("weighted_values", [&](std::int64_t i) {
-        const std::int64_t head = i / d, h = head % s.heads, position = head / s.heads;
-        const std::int64_t r = (position / s.seq * s.heads + h) * s.seq + position % s.seq;
-        double total = 0, magnitude = 0;
-        for (std::int64_t j = 0; j < s.keys; ++j) {
-          const double term = got_probabilities[r * s.keys + j] * v[key(r, j) + i % d];
-          total += term;
-          magnitude += std::abs(term);
-        }
-        return Target{total, static_cast<double>(s.keys) * 0x1p-24 * magnitude};
-      });
-    });
+  for (const AttentionShape& shape : std::vector<AttentionShape>{
+           {.batch = 1, .seq = 1, .keys = 1, .heads = 1, .kv_heads = 1, .head_dim = 1},
+           {.batch = 2, .seq = 33, .keys = 33, .heads = 4, .kv_heads = 4, .head_dim = 64},
+           {.batch = 2, .seq = 65, .keys = 65, .heads = 4, .kv_heads = 2, .head_dim = 80, .causal = true},
+           {.batch = 1, .seq = 4, .keys = 9, .heads = 6, .kv_heads = 3, .head_dim = 6, .causal = true},
+           {.batch = 1, .seq = 1, .keys = 2049, .heads = 6, .kv_heads = 3, .head_dim = 256, .causal = true},
+           // rows without keys
+           {.batch = 2, .seq = 5, .keys = 3, .heads = 2, .kv_heads = 1, .head_dim = 10, .causal = true}}) {
+    check_attention(shape);
   }
+}
+
+TEST_CASE("naive attention of over 65535 heads", "[gpu][naive][large]") {
+  if (skip_without_device()) return;
+  check_attention({.batch = 35001, .seq = 1, .keys = 2, .heads = 2, .kv_heads = 1, .head_dim = 2});
 }
 
 TEST_CASE("naive weighted values take nothing from masked keys, infinite ones included", "[gpu][naive]") {
@@ -358,7 +378,7 @@ TEST_CASE("naive swiglu steps, hostile gates included", "[gpu][naive]") {
 }
 
 // Indices past 2^31: what lies there must be computed, and nothing below it instead.
-TEST_CASE("naive steps over more than 2^31 elements", "[gpu][naive]") {
+TEST_CASE("naive steps over more than 2^31 elements", "[gpu][naive][large]") {
   if (skip_without_device()) return;
   const std::int64_t cols = 1025, rows = (std::int64_t{1} << 21) + 1, n = rows * cols, tail = 3000;
   if (skip_without_memory(n * 2 + (std::int64_t{1} << 28))) return;

@@ -182,7 +182,7 @@ TEST_CASE("product_residual is right with as many tiles as multiprocessors") {
   });
 }
 
-TEST_CASE("product_residual is right beyond 2^31 elements") {
+TEST_CASE("product_residual is right beyond 2^31 elements", "[large]") {
   const std::int64_t m = 65536 + 130, n = 32768, k = 8;
   if (skip_without_device() || skip_without_memory(m * n * 2 + (std::int64_t{1} << 28))) return;
   const std::vector<__half> a = draw<__half>(m * k, 1), weight = draw<__half>(n * k, 2);
