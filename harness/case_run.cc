@@ -232,6 +232,7 @@ class CaseRun {
   }
 
   void verify(Contender& contender) {
+    const Range range(contender.name);
     contender.bound->prepare();
     memory_->poison_outputs();
     memory_->poison_workspace();
