@@ -17,6 +17,7 @@ struct Life {
   std::size_t first = std::numeric_limits<std::size_t>::max();
   std::size_t last = 0;
 
+  bool is_empty() const { return first > last; }
   bool overlaps(const Life& other) const { return first <= other.last && other.first <= last; }
 };
 
@@ -106,7 +107,7 @@ Layout lay_out_workspace(const Plan& plan, std::int64_t alignment_bytes) {
   const std::vector<Life> lives = lives_of(plan);
   Layout layout{.offsets = std::vector<std::int64_t>(plan.tensors().size(), -1)};
   for (std::size_t i = 0; i < plan.tensors().size(); ++i) {
-    if (plan.tensors()[i].storage != Storage::workspace) continue;
+    if (plan.tensors()[i].storage != Storage::workspace || lives[i].is_empty()) continue;
     // Tensors that are placed already and live at the same time, by offset; the first gap that is wide enough is ours.
     std::vector<std::size_t> others;
     for (std::size_t j = 0; j < i; ++j) {

@@ -295,7 +295,9 @@ class CublasProduct {
   float time_ms(const Choice& choice, const Exec& exec, const Bindings& bound) const {
     const Owned<cudaEvent_t> start = make_event();
     const Owned<cudaEvent_t> stop = make_event();
-    if (run(choice, exec, bound) != CUBLAS_STATUS_SUCCESS) return std::numeric_limits<float>::infinity();
+    const cublasStatus_t status = run(choice, exec, bound);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return std::numeric_limits<float>::infinity();
+    FUSEBENCH_CHECK(status);
     std::vector<float> times;
     for (int i = 0; i < kTimings && (times.empty() || times.back() < kLongMs); ++i) {
       FUSEBENCH_CHECK(cudaEventRecord(start.get(), exec.stream));
@@ -326,7 +328,9 @@ class CublasProduct {
     if (form.adds_after) {
       step.kernel += "_then_add";
       ++step.launches;
-      step.reads.push_back(step.writes.front());  // the product is read again
+      const Access product = step.writes.front();  // goes out and in once more
+      step.reads.push_back(product);
+      step.writes.push_back(product);
     }
   }
 
