@@ -2,6 +2,7 @@
 // one arena laid out as a device's would be, full of NaN before each launch.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -69,12 +70,26 @@ inline Plan plan_of(const Case& c, const std::string& variant, const Target& tar
   return registry().find(c.op, target.backend, variant)->plan(c, target);
 }
 
+/// The variants that take the case, with their plans; those that name a limit are left out.
+inline std::map<std::string, Plan> plans_of(const Case& c, const Target& target = {}) {
+  std::map<std::string, Plan> plans;
+  for (const Variant* variant : registry().all(c.op, target.backend)) {
+    try {
+      plans.emplace(variant->name, variant->plan(c, target));
+    } catch (const Unsupported&) {
+      continue;
+    }
+  }
+  return plans;
+}
+
 /// An op's tensors after a variant has run on them.
-inline Buffers run_variant(const Case& c, const std::string& variant) {
+inline Buffers run_on_host(const Case& c, const Plan& plan) {
   Buffers buffers = op_buffers(c);
-  run_plan(plan_of(c, variant), buffers);
+  run_plan(plan, buffers);
   return buffers;
 }
+inline Buffers run_variant(const Case& c, const std::string& variant) { return run_on_host(c, plan_of(c, variant)); }
 
 /// |a - b| over |b|, both as vectors; infinite where either holds a NaN.
 inline double relative_distance(const std::vector<float>& a, const std::vector<float>& b) {

@@ -125,7 +125,7 @@ class CublasProduct {
 
   void launch(const Exec& exec, const Bindings& bound) {
     if (!choice_) choice_ = first(bound);
-    FUSEBENCH_CHECK(run(*choice_, exec, bound));
+    check(run(*choice_, exec, bound), "cublasLtMatmul", __FILE__, __LINE__);
   }
 
   /// Writes each matrix's address into the pointer arrays: all of a's, then b's, then c's.
@@ -232,10 +232,8 @@ class CublasProduct {
     const cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(handle(), form.op.get(), form.b.get(), form.a.get(), form.c.get(), form.c.get(),
                                        created, kHeuristics, found.data(), &count);
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE)
-      count = 0;
-    else
-      FUSEBENCH_CHECK(status);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) return {};
+    check(status, "cublasLtMatmulAlgoGetHeuristic", __FILE__, __LINE__);
     found.resize(static_cast<std::size_t>(count));
     std::erase_if(found, [](const auto& result) { return result.state != CUBLAS_STATUS_SUCCESS; });
     return found;
@@ -297,11 +295,11 @@ class CublasProduct {
     const Owned<cudaEvent_t> stop = make_event();
     const cublasStatus_t status = run(choice, exec, bound);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED) return std::numeric_limits<float>::infinity();
-    FUSEBENCH_CHECK(status);
+    check(status, "cublasLtMatmul", __FILE__, __LINE__);
     std::vector<float> times;
     for (int i = 0; i < kTimings && (times.empty() || times.back() < kLongMs); ++i) {
       FUSEBENCH_CHECK(cudaEventRecord(start.get(), exec.stream));
-      FUSEBENCH_CHECK(run(choice, exec, bound));
+      check(run(choice, exec, bound), "cublasLtMatmul", __FILE__, __LINE__);
       FUSEBENCH_CHECK(cudaEventRecord(stop.get(), exec.stream));
       FUSEBENCH_CHECK(cudaEventSynchronize(stop.get()));
       FUSEBENCH_CHECK(cudaEventElapsedTime(&times.emplace_back(), start.get(), stop.get()));
