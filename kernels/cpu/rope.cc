@@ -16,9 +16,9 @@ void rotate_row(Pairing pairing, const float* x, const float* cos, const float* 
 
 }  // namespace
 
-void rope_tensor(const Exec& /*exec*/, DType dtype, Pairing pairing, const void* x, std::int64_t x_stride,
-                 const float* cos, const float* sin, void* out, std::int64_t rows, std::int64_t heads,
-                 std::int64_t head_dim, std::int64_t seq, RowMap out_rows) {
+void rope(const Exec& /*exec*/, DType dtype, Pairing pairing, const void* x, std::int64_t x_stride, const float* cos,
+          const float* sin, void* out, std::int64_t rows, std::int64_t heads, std::int64_t head_dim, std::int64_t seq,
+          RowMap out_rows) {
   require_fp32(dtype);
   parallel_for(rows, grain_for(heads * head_dim), [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {

@@ -6,8 +6,8 @@
 
 namespace fusebench::kernels::cpu {
 
-void swiglu_rows(const Exec& /*exec*/, DType dtype, const void* g_data, const void* u_data, std::int64_t in_stride,
-                 void* y_data, std::int64_t rows, std::int64_t cols) {
+void swiglu(const Exec& /*exec*/, DType dtype, const void* g_data, const void* u_data, std::int64_t in_stride,
+            void* y_data, std::int64_t rows, std::int64_t cols) {
   require_fp32(dtype);
   parallel_for(rows, grain_for(cols), [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {

@@ -1,6 +1,4 @@
 #include "kernels/cpu/ops.h"
-#include "kernels/elementwise.h"
-#include "kernels/fused.h"
 
 namespace fusebench::kernels {
 
@@ -8,10 +6,10 @@ const Elementwise& cpu_elementwise() {
   static constexpr Elementwise table{
       .add = cpu::add,
       .rmsnorm = cpu::rmsnorm,
-      .rope = cpu::rope_tensor,
+      .rope = cpu::rope,
       .copy_rows = cpu::copy_rows,
       .masked_softmax = cpu::masked_softmax,
-      .swiglu = cpu::swiglu_rows,
+      .swiglu = cpu::swiglu,
   };
   return table;
 }

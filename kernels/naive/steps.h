@@ -1,41 +1,36 @@
-// The CUDA steps of the `naive` variant, one file an op; naive.cu enters them into the table. Contracts, shapes and
-// layouts are those of kernels/primitives.h.
+// The CUDA steps of the `naive` variant, one file an op; naive.cu enters them into the table. Signatures and contracts
+// are those of kernels/primitives.h.
 #pragma once
 
-#include "kernels/types.h"
+#include "kernels/function.h"
+#include "kernels/primitives.h"
 
 namespace fusebench::kernels::naive {
 
-void add(const Exec&, DType, const void* a, const void* b, void* out, std::int64_t n);
-void subtract(const Exec&, DType, const void* a, const void* b, void* out, std::int64_t n);
-void multiply(const Exec&, DType, const void* a, const void* b, void* out, std::int64_t n);
+Function<decltype(Primitives::add)> add;
+Function<decltype(Primitives::subtract)> subtract;
+Function<decltype(Primitives::multiply)> multiply;
 
-void square(const Exec&, DType, const void* x, float* out, std::int64_t n);
-void row_mean(const Exec&, const float* x, float* mean, std::int64_t rows, std::int64_t cols);
-void rsqrt_eps(const Exec&, const float* mean, float eps, float* rstd, std::int64_t rows);
-void scale_rows(const Exec&, DType, const void* x, const float* scale, void* out, std::int64_t rows, std::int64_t cols);
-void scale_columns(const Exec&, DType, const void* x, const void* weight, void* out, std::int64_t rows,
-                   std::int64_t cols);
+Function<decltype(Primitives::square)> square;
+Function<decltype(Primitives::row_mean)> row_mean;
+Function<decltype(Primitives::rsqrt_eps)> rsqrt_eps;
+Function<decltype(Primitives::scale_rows)> scale_rows;
+Function<decltype(Primitives::scale_columns)> scale_columns;
 
-void product(const Exec&, DType, const void* a, const void* b, void* c, std::int64_t m, std::int64_t n, std::int64_t k,
-             RowMap c_rows);
+Function<decltype(Primitives::product)> product;
 
-void split_pairs(const Exec&, DType, Pairing, const void* x, void* first, void* second, std::int64_t rows,
-                 std::int64_t heads, std::int64_t half_dim);
-void multiply_by_phase(const Exec&, DType, const void* x, const float* table, void* out, std::int64_t rows,
-                       std::int64_t heads, std::int64_t half_dim, std::int64_t seq);
-void merge_pairs(const Exec&, DType, Pairing, const void* first, const void* second, void* x, std::int64_t rows,
-                 std::int64_t heads, std::int64_t half_dim, RowMap x_rows);
+Function<decltype(Primitives::split_pairs)> split_pairs;
+Function<decltype(Primitives::multiply_by_phase)> multiply_by_phase;
+Function<decltype(Primitives::merge_pairs)> merge_pairs;
 
-void scores(const Exec&, DType, const void* q, const void* k, float* scores, AttentionShape);
-void row_max(const Exec&, const float* x, float* max, std::int64_t rows, std::int64_t cols);
-void exp_minus_max(const Exec&, DType, const float* scores, const float* max, void* out, std::int64_t rows,
-                   std::int64_t cols);
-void row_sum(const Exec&, DType, const void* x, float* sum, std::int64_t rows, std::int64_t cols);
-void divide_rows(const Exec&, DType, const void* x, const float* sum, void* out, std::int64_t rows, std::int64_t cols);
-void weighted_values(const Exec&, DType, const void* probabilities, const void* v, void* out, AttentionShape);
+Function<decltype(Primitives::scores)> scores;
+Function<decltype(Primitives::row_max)> row_max;
+Function<decltype(Primitives::exp_minus_max)> exp_minus_max;
+Function<decltype(Primitives::row_sum)> row_sum;
+Function<decltype(Primitives::divide_rows)> divide_rows;
+Function<decltype(Primitives::weighted_values)> weighted_values;
 
-void sigmoid(const Exec&, DType, const void* g, void* out, std::int64_t n);
-void gate(const Exec&, DType, const void* g, const void* sigmoid, void* out, std::int64_t n);
+Function<decltype(Primitives::sigmoid)> sigmoid;
+Function<decltype(Primitives::gate)> gate;
 
 }  // namespace fusebench::kernels::naive
