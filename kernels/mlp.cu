@@ -22,7 +22,7 @@ struct SwigluEpilogue {
   __device__ __forceinline__ void store(std::int64_t row, Column unit, Operands, const float (&values)[8]) const {
     float gated[4];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) gated[i] = fast_silu(values[2 * i]) * values[2 * i + 1];
+    for (int i = 0; i < 4; ++i) gated[i] = silu<T>(values[2 * i]) * values[2 * i + 1];
     store_elements(y + row * hidden + unit, gated, vectors, hidden - unit);
   }
 };

@@ -2,23 +2,13 @@
 // row.
 #include "kernels/fused_cuda.h"
 #include "kernels/pack.cuh"
+#include "kernels/silu.cuh"
 
 namespace fusebench::kernels::cuda {
 namespace {
 
 constexpr int block_threads = 256;
 constexpr int packs_per_thread = 2;
-
-/// g · sigmoid(g), with exp(-|g|), which cannot overflow. The limit at -inf is 0, where the formula gives -inf · 0.
-/// With 16-bit results the fast exponential and quotient are as good.
-template <typename T>
-__device__ __forceinline__ float silu(float g) {
-  constexpr bool exact = sizeof(T) == 4;
-  const float e = exact ? expf(-fabsf(g)) : __expf(-fabsf(g));
-  if (g < 0.0f && e == 0.0f) return 0.0f;
-  const float numerator = g < 0.0f ? g * e : g;
-  return exact ? numerator / (1.0f + e) : __fdividef(numerator, 1.0f + e);
-}
 
 template <typename T, int N>
 __device__ __forceinline__ Pack<T, N> gated(const Pack<T, N>& g, const Pack<T, N>& u) {
