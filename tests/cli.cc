@@ -4,13 +4,14 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "tests/catch.h"
+#include "tests/files.h"
 
 namespace fs = std::filesystem;
+using fusebench::testing::read_file;
+using fusebench::testing::TempFolder;
 
 namespace {
 
@@ -19,7 +20,7 @@ struct Outcome {
   std::string out;  // stdout and stderr
 };
 
-Outcome fusebench(const std::string& arguments) {
+Outcome execute(const std::string& arguments) {
   const std::string command = std::string(FUSEBENCH_BINARY) + " " + arguments + " 2>&1 </dev/null";
   FILE* pipe = popen(command.c_str(), "r");
   Outcome outcome;
@@ -29,43 +30,14 @@ Outcome fusebench(const std::string& arguments) {
   return outcome;
 }
 
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / ("fusebench-cli-" + std::to_string(getpid()))) {
-    fs::remove_all(path_);
-    fs::create_directories(path_);
-  }
-  ~Folder() {
-    fs::permissions(path_, fs::perms::owner_all);
-    fs::remove_all(path_);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::string file(const std::string& name, const std::string& text) const {
-    std::ofstream(path_ / name) << text;
-    return (path_ / name).string();
-  }
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
-
 const char* const kSweep = R"(name: tiny
 measure: {warmup: 1, samples: 3}
 sweep:
   - {op: [rmsnorm, attention], dim: 64, heads: 4, batch: 2, seq: 5}
 )";
 
-std::string run(const Folder& folder, const std::string& config, const std::string& more = "") {
+std::string run(const TempFolder& folder, const std::string& config, const std::string& more = "") {
   return "run " + config + " --backend cpu --oracle-cache " + (folder / "oracle").string() + " " + more;
-}
-
-std::string text_of(const fs::path& path) {
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
 }
 
 std::size_t lines_of(const std::string& text) {
@@ -75,56 +47,56 @@ std::size_t lines_of(const std::string& text) {
 }  // namespace
 
 TEST_CASE("a sweep writes records, CSV and a page, and passes", "[cli]") {
-  const Folder folder;
-  const std::string config = folder.file("tiny.yaml", kSweep);
+  const TempFolder folder;
+  const std::string config = folder.write("tiny.yaml", kSweep);
   const fs::path out = folder / "out";
-  const Outcome outcome = fusebench(run(folder, config, "-o " + out.string()));
+  const Outcome outcome = execute(run(folder, config, "-o " + out.string()));
   INFO(outcome.out);
   CHECK(outcome.code == 0);
   CHECK_THAT(outcome.out, ContainsSubstring((out / "report.html").string()));
-  const std::string records = text_of(out / "results.jsonl");
+  const std::string records = read_file(out / "results.jsonl");
   CHECK(lines_of(records) == 1 + 2 * 3);
   const auto header = nlohmann::json::parse(records.substr(0, records.find('\n')));
   CHECK(header["name"] == "tiny");
   CHECK(header["schema"] == 1);
   CHECK(header["command"].get<std::string>().find("--backend cpu") != std::string::npos);
   CHECK(header["ceilings"].is_null());
-  CHECK(lines_of(text_of(out / "results.csv")) == 1 + 2 * 3);
+  CHECK(lines_of(read_file(out / "results.csv")) == 1 + 2 * 3);
   CHECK(fs::exists(out / "steps.csv"));
   CHECK(fs::exists(out / "report.html"));
 
   const auto row = nlohmann::json::parse(records.substr(records.rfind('\n', records.size() - 2) + 1));
-  const Outcome repeated = fusebench(row["repro"].get<std::string>().substr(10) + " -o " + (folder / "again").string());
+  const Outcome repeated = execute(row["repro"].get<std::string>().substr(10) + " -o " + (folder / "again").string());
   INFO(repeated.out);
   CHECK(repeated.code == 0);
-  CHECK(lines_of(text_of(folder / "again/results.jsonl")) == 2);
+  CHECK(lines_of(read_file(folder / "again/results.jsonl")) == 2);
 }
 
 TEST_CASE("another run's records are neither overwritten nor lost", "[cli]") {
-  const Folder folder;
-  const std::string config = folder.file("tiny.yaml", kSweep);
+  const TempFolder folder;
+  const std::string config = folder.write("tiny.yaml", kSweep);
   const std::string out = "-o " + (folder / "out").string();
-  REQUIRE(fusebench(run(folder, config, out)).code == 0);
-  const std::string before = text_of(folder / "out/results.jsonl");
-  const Outcome refused = fusebench(run(folder, config, out));
+  REQUIRE(execute(run(folder, config, out)).code == 0);
+  const std::string before = read_file(folder / "out/results.jsonl");
+  const Outcome refused = execute(run(folder, config, out));
   CHECK(refused.code == 2);
   CHECK_THAT(refused.out, ContainsSubstring("--overwrite"));
   CHECK(lines_of(refused.out) == 1);
-  CHECK(text_of(folder / "out/results.jsonl") == before);
+  CHECK(read_file(folder / "out/results.jsonl") == before);
   // A broken config is found before the old records are touched, also with --overwrite.
-  const std::string broken = folder.file("broken.yaml", "name: tiny\nsweep:\n  - {op: rmsnrm, dim: 64}\n");
-  CHECK(fusebench(run(folder, broken, out + " --overwrite")).code == 2);
-  CHECK(text_of(folder / "out/results.jsonl") == before);
-  CHECK(fusebench(run(folder, config, out + " --overwrite")).code == 0);
-  CHECK(text_of(folder / "out/results.jsonl") != before);
+  const std::string broken = folder.write("broken.yaml", "name: tiny\nsweep:\n  - {op: rmsnrm, dim: 64}\n");
+  CHECK(execute(run(folder, broken, out + " --overwrite")).code == 2);
+  CHECK(read_file(folder / "out/results.jsonl") == before);
+  CHECK(execute(run(folder, config, out + " --overwrite")).code == 0);
+  CHECK(read_file(folder / "out/results.jsonl") != before);
 }
 
 TEST_CASE("mistakes get one clear line and exit code 2, and nothing is written", "[cli]") {
-  const Folder folder;
-  const std::string config = folder.file("tiny.yaml", kSweep);
+  const TempFolder folder;
+  const std::string config = folder.write("tiny.yaml", kSweep);
   const fs::path out = folder / "out";
   const auto refused = [&](const std::string& arguments, const std::string& says) {
-    const Outcome outcome = fusebench(arguments);
+    const Outcome outcome = execute(arguments);
     INFO(arguments << "\n" << outcome.out);
     CHECK(outcome.code == 2);
     CHECK(lines_of(outcome.out) == 1);
@@ -133,7 +105,7 @@ TEST_CASE("mistakes get one clear line and exit code 2, and nothing is written",
   };
   const std::string to = "-o " + out.string();
   refused(run(folder, (folder / "missing.yaml").string(), to), "missing.yaml");
-  refused(run(folder, folder.file("unknown.yaml", "name: x\nsweep:\n  - {op: rmsnorm, dmi: 64}\n"), to), "dim");
+  refused(run(folder, folder.write("unknown.yaml", "name: x\nsweep:\n  - {op: rmsnorm, dmi: 64}\n"), to), "dim");
   refused(run(folder, config, to + " --filter 'no such row'"), "no row matches");
   refused(run(folder, config, to + " --bogus"), "--bogus");
   refused(run(folder, config, "-o " + config), "is a file");
@@ -141,64 +113,64 @@ TEST_CASE("mistakes get one clear line and exit code 2, and nothing is written",
   refused("run", "config");
   refused("", "subcommand");
   refused("report " + (folder / "").string(), "results.jsonl");
-  const Outcome cuda = fusebench("run " + config + " --backend cuda " + to);
+  const Outcome cuda = execute("run " + config + " --backend cuda " + to);
   if (cuda.code != 0) CHECK(lines_of(cuda.out) == 1);
 }
 
 TEST_CASE("filters keep the rows they name", "[cli]") {
-  const Folder folder;
-  const std::string config = folder.file("tiny.yaml", kSweep);
+  const TempFolder folder;
+  const std::string config = folder.write("tiny.yaml", kSweep);
   const fs::path out = folder / "out";
-  CHECK(fusebench(run(folder, config, "-o " + out.string() + " --filter fused --filter 'attention*/naive'")).code == 0);
-  const std::string records = text_of(out / "results.jsonl");
+  CHECK(execute(run(folder, config, "-o " + out.string() + " --filter fused --filter 'attention*/naive'")).code == 0);
+  const std::string records = read_file(out / "results.jsonl");
   CHECK(lines_of(records) == 1 + 3);
 }
 
 TEST_CASE("a dry run lists rows and bytes and writes nothing", "[cli]") {
-  const Folder folder;
-  const std::string config = folder.file("tiny.yaml", kSweep);
-  const Outcome outcome = fusebench(run(folder, config, "--dry-run -o " + (folder / "out").string()));
+  const TempFolder folder;
+  const std::string config = folder.write("tiny.yaml", kSweep);
+  const Outcome outcome = execute(run(folder, config, "--dry-run -o " + (folder / "out").string()));
   CHECK(outcome.code == 0);
   CHECK_THAT(outcome.out, ContainsSubstring("attention/fp32/"));
   CHECK_FALSE(fs::exists(folder / "out"));
 }
 
 TEST_CASE("the oracle is computed ahead and read by the run", "[cli]") {
-  const Folder folder;
-  const std::string config = folder.file("tiny.yaml", kSweep);
+  const TempFolder folder;
+  const std::string config = folder.write("tiny.yaml", kSweep);
   const std::string cache = " --oracle-cache " + (folder / "oracle").string();
-  CHECK(fusebench("oracle " + config + " --backend cpu" + cache).code == 0);
-  CHECK_THAT(fusebench("oracle " + config + " --backend cpu" + cache).out, ContainsSubstring("already there"));
-  CHECK(fusebench(run(folder, config, "-o " + (folder / "out").string())).code == 0);
+  CHECK(execute("oracle " + config + " --backend cpu" + cache).code == 0);
+  CHECK_THAT(execute("oracle " + config + " --backend cpu" + cache).out, ContainsSubstring("already there"));
+  CHECK(execute(run(folder, config, "-o " + (folder / "out").string())).code == 0);
 }
 
 TEST_CASE("reports are rebuilt from the records alone", "[cli]") {
-  const Folder folder;
-  const std::string config = folder.file("tiny.yaml", kSweep);
+  const TempFolder folder;
+  const std::string config = folder.write("tiny.yaml", kSweep);
   const fs::path out = folder / "out";
-  REQUIRE(fusebench(run(folder, config, "-o " + out.string())).code == 0);
-  const std::string csv = text_of(out / "results.csv");
+  REQUIRE(execute(run(folder, config, "-o " + out.string())).code == 0);
+  const std::string csv = read_file(out / "results.csv");
   fs::remove(out / "results.csv");
   fs::remove(out / "report.html");
-  CHECK(fusebench("report " + out.string()).code == 0);
-  CHECK(text_of(out / "results.csv") == csv);
+  CHECK(execute("report " + out.string()).code == 0);
+  CHECK(read_file(out / "results.csv") == csv);
   CHECK(fs::exists(out / "report.html"));
 }
 
 TEST_CASE("Google Benchmark reports the run's samples", "[cli]") {
-  const Folder folder;
-  const std::string config = folder.file("tiny.yaml", kSweep);
+  const TempFolder folder;
+  const std::string config = folder.write("tiny.yaml", kSweep);
   const fs::path json = folder / "benchmark.json";
   const Outcome outcome =
-      fusebench(run(folder, config, "-o " + (folder / "out").string() + " --benchmark_out=" + json.string()));
+      execute(run(folder, config, "-o " + (folder / "out").string() + " --benchmark_out=" + json.string()));
   INFO(outcome.out);
   CHECK(outcome.code == 0);
-  const auto report = nlohmann::json::parse(text_of(json));
+  const auto report = nlohmann::json::parse(read_file(json));
   CHECK(report["benchmarks"].size() >= 6);
 }
 
 TEST_CASE("list names ops, variants, models and devices", "[cli]") {
-  const Outcome outcome = fusebench("list");
+  const Outcome outcome = execute("list");
   CHECK(outcome.code == 0);
   for (const char* name : {"add_rmsnorm", "naive", "eigen", "fused", "llama3-8b", "seed", "cpu:"}) {
     CHECK_THAT(outcome.out, ContainsSubstring(name));

@@ -1,53 +1,29 @@
 #include "harness/config.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <set>
 
 #include "harness/sha256.h"
 #include "harness/yaml.h"
 #include "tests/catch.h"
+#include "tests/files.h"
 
 namespace fusebench {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A folder of this test's own, removed at its end.
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / ("fusebench_config." + std::to_string(::getpid()))) {
-    fs::create_directories(path_);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-
-  fs::path write(const std::string& name, const std::string& text) const {
-    std::ofstream(path_ / name, std::ios::binary) << text;
-    return path_ / name;
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
+using testing::TempFolder;
 
 Config config_of(const std::string& text, Backend backend = Backend::cpu) {
-  const Folder folder;
+  const TempFolder folder;
   return load_config(folder.write("c.yaml", text), backend);
 }
 
 /// The error's line, "c.yaml:line:column: key: ...", or "" if the text is taken.
 std::string error_of(const std::string& text) {
-  const Folder folder;
+  const TempFolder folder;
   const fs::path path = folder.write("c.yaml", text);
   try {
     load_config(path, Backend::cpu);
@@ -282,7 +258,7 @@ TEST_CASE("config error: a file that is not there, a folder, one too long") {
     return "";
   };
   CHECK(message("/no/such.yaml") == "/no/such.yaml: cannot be read: No such file or directory; name a YAML file");
-  const Folder folder;
+  const TempFolder folder;
   CHECK(message(folder.path()) == folder.path().string() + ": cannot be read: it is a folder; name a YAML file");
   const fs::path large = folder.write("large.yaml", std::string((16 << 20) + 1, '#'));
   CHECK(message(large) == large.string() + ": cannot be read: it has more than 16 MiB; name a YAML file");
@@ -290,7 +266,7 @@ TEST_CASE("config error: a file that is not there, a folder, one too long") {
 
 TEST_CASE("config error: a file without permission") {
   if (::geteuid() == 0) return;  // root may read everything
-  const Folder folder;
+  const TempFolder folder;
   const fs::path path = folder.write("c.yaml", "name: a");
   fs::permissions(path, fs::perms::none);
   CHECK_THROWS_WITH(load_config(path, Backend::cpu), ContainsSubstring("cannot be read: Permission denied"));
@@ -664,7 +640,7 @@ class ConfigsFolder {
 };
 
 TEST_CASE("models: another folder, and its mistakes") {
-  const Folder folder;
+  const TempFolder folder;
   const ConfigsFolder configs(folder.path());
   const std::string good =
       "{dim: 8, hidden: 9, heads: 2, kv_heads: 1, rope_theta: 10, rope: half, eps: 1e-4, causal: true, source: here}";

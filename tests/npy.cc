@@ -3,29 +3,19 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/files.h"
 
 using namespace fusebench;
+using fusebench::testing::read_file;
+using fusebench::testing::TempFolder;
 
 namespace {
-
-struct TempFile {
-  std::filesystem::path path;
-  explicit TempFile(const std::string& name) : path(std::filesystem::temp_directory_path() / ("fusebench-" + name)) {}
-  ~TempFile() { std::filesystem::remove(path); }
-};
-
-std::string bytes_of_file(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 struct Parsed {
   std::string dictionary;
@@ -55,56 +45,60 @@ std::vector<T> values_of(const std::string& data) {
 }  // namespace
 
 TEST_CASE("float32, row-major") {
-  const TempFile file("npy-f4.npy");
+  const TempFolder folder;
+  const std::filesystem::path file = folder / "npy-f4.npy";
   const std::vector<float> data = {1, 2, 3, 4, 5, -0.5F};
-  write_npy(file.path, std::array<std::int64_t, 2>{2, 3}, data);
-  const Parsed parsed = parse(bytes_of_file(file.path));
+  write_npy(file, std::array<std::int64_t, 2>{2, 3}, data);
+  const Parsed parsed = parse(read_file(file));
   CHECK(parsed.dictionary == "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }");
   CHECK(values_of<float>(parsed.data) == data);
 }
 
 TEST_CASE("float64 keeps infinities, NaN and the last bit") {
-  const TempFile file("npy-f8.npy");
+  const TempFolder folder;
+  const std::filesystem::path file = folder / "npy-f8.npy";
   const std::vector<double> data = {0.1, std::numeric_limits<double>::infinity(),
                                     std::numeric_limits<double>::quiet_NaN()};
-  write_npy(file.path, std::array<std::int64_t, 1>{3}, data);
-  const Parsed parsed = parse(bytes_of_file(file.path));
+  write_npy(file, std::array<std::int64_t, 1>{3}, data);
+  const Parsed parsed = parse(read_file(file));
   CHECK(parsed.dictionary == "{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }");
   CHECK(std::memcmp(parsed.data.data(), data.data(), parsed.data.size()) == 0);
   CHECK(parsed.data.size() == 24);
 }
 
 TEST_CASE("int64, a scalar and an empty array") {
-  const TempFile file("npy-i8.npy");
+  const TempFolder folder;
+  const std::filesystem::path file = folder / "npy-i8.npy";
   const std::vector<std::int64_t> one = {std::numeric_limits<std::int64_t>::min()};
-  write_npy(file.path, std::vector<std::int64_t>{}, one);
-  CHECK(parse(bytes_of_file(file.path)).dictionary == "{'descr': '<i8', 'fortran_order': False, 'shape': (), }");
-  CHECK(values_of<std::int64_t>(parse(bytes_of_file(file.path)).data) == one);
+  write_npy(file, std::vector<std::int64_t>{}, one);
+  CHECK(parse(read_file(file)).dictionary == "{'descr': '<i8', 'fortran_order': False, 'shape': (), }");
+  CHECK(values_of<std::int64_t>(parse(read_file(file)).data) == one);
 
-  write_npy(file.path, std::array<std::int64_t, 2>{0, 4096}, std::vector<std::int64_t>{});
-  CHECK(parse(bytes_of_file(file.path)).dictionary == "{'descr': '<i8', 'fortran_order': False, 'shape': (0, 4096), }");
-  CHECK(parse(bytes_of_file(file.path)).data.empty());
+  write_npy(file, std::array<std::int64_t, 2>{0, 4096}, std::vector<std::int64_t>{});
+  CHECK(parse(read_file(file)).dictionary == "{'descr': '<i8', 'fortran_order': False, 'shape': (0, 4096), }");
+  CHECK(parse(read_file(file)).data.empty());
 }
 
 TEST_CASE("headers of every length end on a multiple of 64") {
-  const TempFile file("npy-long.npy");
+  const TempFolder folder;
+  const std::filesystem::path file = folder / "npy-long.npy";
   std::vector<std::int64_t> shape;
   for (int extents = 0; extents < 32; ++extents) {
-    write_npy(file.path, shape, std::vector<float>{1});
-    CHECK(values_of<float>(parse(bytes_of_file(file.path)).data) == std::vector<float>{1});
+    write_npy(file, shape, std::vector<float>{1});
+    CHECK(values_of<float>(parse(read_file(file)).data) == std::vector<float>{1});
     shape.push_back(1);
   }
 }
 
 TEST_CASE("a shape that does not fit the data is refused, and no file is left") {
-  const TempFile file("npy-bad.npy");
+  const TempFolder folder;
+  const std::filesystem::path file = folder / "npy-bad.npy";
   const std::vector<float> data(6);
-  CHECK_THROWS_AS(write_npy(file.path, std::array<std::int64_t, 2>{2, 4}, data), std::invalid_argument);
-  CHECK_THROWS_AS(write_npy(file.path, std::array<std::int64_t, 2>{-2, -3}, data), std::invalid_argument);
-  CHECK_THROWS_AS(
-      write_npy(file.path, std::array<std::int64_t, 3>{std::int64_t{1} << 40, std::int64_t{1} << 40, 6}, data),
-      std::invalid_argument);
-  CHECK_FALSE(std::filesystem::exists(file.path));
+  CHECK_THROWS_AS(write_npy(file, std::array<std::int64_t, 2>{2, 4}, data), std::invalid_argument);
+  CHECK_THROWS_AS(write_npy(file, std::array<std::int64_t, 2>{-2, -3}, data), std::invalid_argument);
+  CHECK_THROWS_AS(write_npy(file, std::array<std::int64_t, 3>{std::int64_t{1} << 40, std::int64_t{1} << 40, 6}, data),
+                  std::invalid_argument);
+  CHECK_FALSE(std::filesystem::exists(file));
 }
 
 TEST_CASE("a file that cannot be written is named") {

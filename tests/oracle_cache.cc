@@ -1,8 +1,5 @@
-#include <unistd.h>
-
 #include <cmath>
 #include <fstream>
-#include <iterator>
 #include <limits>
 #include <string>
 #include <thread>
@@ -10,26 +7,14 @@
 
 #include "harness/oracle.h"
 #include "tests/catch.h"
+#include "tests/files.h"
 
 using namespace fusebench;
+using fusebench::testing::read_file;
+using fusebench::testing::TempFolder;
 namespace fs = std::filesystem;
 
 namespace {
-
-/// A folder that goes with the test.
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / ("fusebench-cache-" + std::to_string(getpid()))) {
-    fs::remove_all(path_);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 Case small_case() {
   return canonical({.op = Op::qkv, .dtype = DType::bf16, .dim = 16, .heads = 4, .kv_heads = 2, .seq = 9, .past = 3});
@@ -39,11 +24,6 @@ Expected computed(const Case& c, const std::vector<std::int64_t>& rows) {
   return compute_expected(c, read_inputs(spec_of(c), DrawnSource(c)), rows);
 }
 
-std::string bytes_of_file(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 void write(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
@@ -51,7 +31,7 @@ void write(const fs::path& path, const std::string& bytes) {
 }  // namespace
 
 TEST_CASE("expected rows come back to the last bit", "[cache]") {
-  const Folder folder;
+  const TempFolder folder;
   const OracleCache cache(folder.path() / "made" / "when needed");
   for (const DType dtype : {DType::fp16, DType::bf16, DType::fp32}) {
     Case c = small_case();
@@ -82,7 +62,7 @@ TEST_CASE("expected rows come back to the last bit", "[cache]") {
 }
 
 TEST_CASE("another case, other rows or another version are other files", "[cache]") {
-  const Folder folder;
+  const TempFolder folder;
   const OracleCache cache(folder.path());
   const Case c = small_case();
   cache.save(c, computed(c, {1, 2}));
@@ -98,7 +78,7 @@ TEST_CASE("another case, other rows or another version are other files", "[cache
   CHECK_FALSE(cache.load(other, {1, 2}, out));
 
   // A file of another case, or of another version of the reference, under this case's name
-  const std::string right = bytes_of_file(cache.path_of(c, {1, 2}));
+  const std::string right = read_file(cache.path_of(c, {1, 2}));
   other = c;
   other.seed = 99;
   write(cache.path_of(other, {1, 2}), right);
@@ -112,13 +92,13 @@ TEST_CASE("another case, other rows or another version are other files", "[cache
 }
 
 TEST_CASE("a damaged file counts as missing, wherever the damage is, and leaves the output alone", "[cache]") {
-  const Folder folder;
+  const TempFolder folder;
   const OracleCache cache(folder.path());
   const Case c = small_case();
   const std::vector<std::int64_t> rows = {2};
   cache.save(c, computed(c, rows));
   const fs::path path = cache.path_of(c, rows);
-  const std::string right = bytes_of_file(path);
+  const std::string right = read_file(path);
   REQUIRE(right.size() > 300);
   Expected out;
   out.rows = {77};
@@ -146,9 +126,8 @@ TEST_CASE("a damaged file counts as missing, wherever the damage is, and leaves 
 }
 
 TEST_CASE("a folder that cannot be made is an error that names it", "[cache]") {
-  const Folder folder;
-  fs::create_directories(folder.path());
-  write(folder.path() / "file", "not a folder");
+  const TempFolder folder;
+  folder.write("file", "not a folder");
   const OracleCache cache(folder.path() / "file");
   const Case c = small_case();
   Expected out;
@@ -162,7 +141,7 @@ TEST_CASE("a folder that cannot be made is an error that names it", "[cache]") {
 }
 
 TEST_CASE("several writers of one file leave a whole one", "[cache]") {
-  const Folder folder;
+  const TempFolder folder;
   const OracleCache cache(folder.path());
   const Case c = small_case();
   const Expected expected = computed(c, {0, 1, 2, 3});

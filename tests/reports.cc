@@ -1,9 +1,6 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <sstream>
 #include <string>
@@ -23,29 +20,15 @@
 #include "reports/summary.h"
 #include "reports/write.h"
 #include "tests/catch.h"
+#include "tests/files.h"
 
 using namespace fusebench;
+using fusebench::testing::read_file;
+using fusebench::testing::TempFolder;
 using reports::Json;
 using reports::Records;
 
 namespace {
-
-struct TempFolder {
-  std::filesystem::path path;
-  TempFolder() : path(std::filesystem::temp_directory_path() / ("fusebench-reports-" + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(path);
-  }
-  ~TempFolder() { std::filesystem::remove_all(path); }
-};
-
-std::string read(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-void write(const std::filesystem::path& path, const std::string& content) {
-  std::ofstream(path, std::ios::binary) << content;
-}
 
 Row passed(const std::string& variant, Op op = Op::block) {
   Row row;
@@ -189,7 +172,7 @@ TEST_CASE("docs/records.md is what the table of columns makes") {
   const std::filesystem::path file = std::filesystem::path(FUSEBENCH_SOURCE_DIR) / "docs" / "records.md";
   if (std::getenv("FUSEBENCH_WRITE_DOCS") != nullptr) reports::write_atomically(file, reports::data_dictionary());
   INFO("run this test with FUSEBENCH_WRITE_DOCS=1 to write it anew");
-  CHECK(read(file) == reports::data_dictionary());
+  CHECK(read_file(file) == reports::data_dictionary());
 }
 
 TEST_CASE("the data dictionary's tables have the columns that they announce") {
@@ -251,7 +234,7 @@ TEST_CASE("records: a file that cannot be read is named") {
   CHECK_THROWS_WITH(reports::read_records(std::filesystem::path("/nonexistent/results.jsonl")),
                     ContainsSubstring("/nonexistent/results.jsonl"));
   const TempFolder folder;
-  CHECK_THROWS_WITH(reports::read_records(folder.path), ContainsSubstring("folder"));
+  CHECK_THROWS_WITH(reports::read_records(folder.path()), ContainsSubstring("folder"));
 }
 
 TEST_CASE("records: values of another type count as missing") {
@@ -485,23 +468,23 @@ TEST_CASE("summary and html show the header's warnings") {
 
 TEST_CASE("reports are rebuilt from the records, and replace what was there") {
   const TempFolder folder;
-  write(folder.path / "results.jsonl", lines_of({passed("naive"), failed("wrong")}));
-  write(folder.path / "results.csv", "old");
-  const Records records = reports::write_reports(folder.path);
+  folder.write("results.jsonl", lines_of({passed("naive"), failed("wrong")}));
+  folder.write("results.csv", "old");
+  const Records records = reports::write_reports(folder.path());
   CHECK(records.rows.size() == 2);
-  CHECK(read(folder.path / "results.csv") == reports::results_csv(records));
-  CHECK(read(folder.path / "steps.csv") == reports::steps_csv(records));
-  CHECK(read(folder.path / "report.html") == reports::html_page(records));
+  CHECK(read_file(folder / "results.csv") == reports::results_csv(records));
+  CHECK(read_file(folder / "steps.csv") == reports::steps_csv(records));
+  CHECK(read_file(folder / "report.html") == reports::html_page(records));
   std::size_t files = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path)) ++files;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path())) ++files;
   CHECK(files == 4);  // nothing temporary is left
 }
 
 TEST_CASE("reports: a missing file is named, and a file that cannot be replaced leaves nothing half-written") {
   const TempFolder folder;
-  CHECK_THROWS_WITH(reports::write_reports(folder.path), ContainsSubstring("results.jsonl"));
-  std::filesystem::create_directories(folder.path / "x.csv" / "occupied");
-  CHECK_THROWS_WITH(reports::write_atomically(folder.path / "x.csv", "data"), ContainsSubstring("x.csv"));
-  CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 1);
+  CHECK_THROWS_WITH(reports::write_reports(folder.path()), ContainsSubstring("results.jsonl"));
+  std::filesystem::create_directories(folder / "x.csv" / "occupied");
+  CHECK_THROWS_WITH(reports::write_atomically(folder / "x.csv", "data"), ContainsSubstring("x.csv"));
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
   CHECK_THROWS_AS(reports::write_atomically("/nonexistent/y.csv", "data"), std::runtime_error);
 }

@@ -1,10 +1,7 @@
 #include "harness/row.h"
 
-#include <unistd.h>
-
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <span>
@@ -15,6 +12,7 @@
 #include "harness/statistics.h"
 #include "reports/columns.h"
 #include "tests/catch.h"
+#include "tests/files.h"
 
 using namespace fusebench;
 using Json = nlohmann::ordered_json;
@@ -280,14 +278,11 @@ TEST_CASE("sizes over 32 bits and seeds over 63 are written whole") {
 namespace {
 
 Json through_google_benchmark(const std::vector<Row>& rows, const std::string& filter = ".") {
-  const std::filesystem::path out =
-      std::filesystem::temp_directory_path() / ("fusebench-gb-" + std::to_string(::getpid()) + ".json");
+  const testing::TempFolder folder;
+  const std::filesystem::path out = folder / "report.json";
   REQUIRE(report_through_google_benchmark(rows, {"--benchmark_out=" + out.string(), "--benchmark_out_format=json",
                                                  "--benchmark_filter=" + filter}) == 0);
-  std::ifstream in(out);
-  Json json = Json::parse(in);
-  std::filesystem::remove(out);
-  return json;
+  return Json::parse(testing::read_file(out));
 }
 
 }  // namespace
