@@ -1,5 +1,4 @@
 #include <fmt/core.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <thread>
 
 #include "harness/device.h"
+#include "harness/mix.h"
 
 namespace fusebench {
 namespace {
@@ -97,12 +97,6 @@ class CpuDevice final : public Device {
   }
 
  private:
-  static std::uint64_t mix(std::uint64_t z) {  // the finaliser of splitmix64
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-    return z ^ (z >> 31);
-  }
-
   DeviceFacts facts_;
   std::vector<std::uint64_t> flush_;
   volatile std::uint64_t sink_ = 0;

@@ -1,17 +1,12 @@
 #include <cuda_runtime.h>
 
 #include "harness/device_kernels.h"
+#include "harness/mix.h"
 
 namespace fusebench {
 namespace {
 
 constexpr int kThreads = 512;
-
-__device__ unsigned long long mix(unsigned long long z) {  // the finaliser of splitmix64
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-  return z ^ (z >> 31);
-}
 
 // One word of eight bytes a thread and turn, from any base; the sum does not depend on the order of the additions.
 __global__ void checksum_kernel(const unsigned char* data, long long bytes, unsigned long long* sum) {

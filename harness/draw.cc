@@ -122,7 +122,7 @@ std::uint64_t hash_of(std::string_view text) {  // FNV-1a
 }  // namespace
 
 WordStream::WordStream(std::uint64_t seed, std::string_view tensor)
-    : key_(mix(mix(seed + kStride) ^ hash_of(tensor))) {}
+    : key_(mix(mix(seed + kMixStride) ^ hash_of(tensor))) {}
 
 HostTensor DrawnSource::read(const TensorSpec& spec) const {
   if (spec.role == Role::output) throw std::logic_error("an output is not drawn: " + spec.name);

@@ -1,12 +1,13 @@
 // Random numbers that are the same on every machine: integers from a counter, one correctly rounded multiplication to
-// a double, nothing of libm but sqrt. The word generator is the public SplitMix64 sequence (Steele, Lea and Flood,
-// "Fast splittable pseudorandom number generators", 2014), which gives its i-th word without the ones before.
+// a double, nothing of libm but sqrt. The words are SplitMix64's, which gives its i-th word without the ones before.
 #pragma once
 
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <string_view>
+
+#include "harness/mix.h"
 
 namespace fusebench {
 
@@ -15,17 +16,9 @@ class WordStream {
  public:
   WordStream(std::uint64_t seed, std::string_view tensor);
 
-  std::uint64_t word(std::uint64_t index) const { return mix(key_ + index * kStride); }
+  std::uint64_t word(std::uint64_t index) const { return mix(key_ + index * kMixStride); }
 
  private:
-  static constexpr std::uint64_t kStride = 0x9e3779b97f4a7c15U;
-
-  static constexpr std::uint64_t mix(std::uint64_t z) {
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-    return z ^ (z >> 31);
-  }
-
   std::uint64_t key_;
 };
 

@@ -9,19 +9,16 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "harness/mix.h"
+
 namespace fusebench {
 
 namespace {
 
 constexpr std::size_t kMinSamples = 3;
 
-// Steele, Lea and Flood's finaliser of SplitMix64: each input bit flips each output bit half of the time.
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15U;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
+// Unlike mix, it does not leave the seed 0 as it is.
+std::uint64_t scrambled(std::uint64_t x) { return mix(x + kMixStride); }
 
 struct Taking {
   const Subject* subject = nullptr;
@@ -54,7 +51,7 @@ bool take_one(Taking& taking, const Clock& clock, double& us) {
 
 void warm_up(std::vector<Taking>& all, const Measure& measure, std::uint64_t seed, const Clock& clock) {
   for (int round = 0; round < measure.warmup; ++round) {
-    for (std::size_t i : round_order(all.size(), mix(seed), static_cast<std::uint64_t>(round))) {
+    for (std::size_t i : round_order(all.size(), scrambled(seed), static_cast<std::uint64_t>(round))) {
       Taking& taking = all[i];
       if (!taking.active || (round > 0 && taking.used_seconds >= measure.max_seconds / 2)) continue;
       double us = 0;
@@ -84,10 +81,10 @@ double steady_seconds() {
 std::vector<std::size_t> round_order(std::size_t count, std::uint64_t seed, std::uint64_t round) {
   std::vector<std::size_t> order(count);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  const std::uint64_t stream = mix(mix(seed) ^ round);
+  const std::uint64_t stream = scrambled(scrambled(seed) ^ round);
   for (std::size_t left = count; left > 1; --left) {
     // The remainder's bias is under count / 2^64.
-    std::swap(order[left - 1], order[mix(stream ^ left) % left]);
+    std::swap(order[left - 1], order[scrambled(stream ^ left) % left]);
   }
   return order;
 }
