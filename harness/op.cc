@@ -182,21 +182,19 @@ OpUses uses_of(Op op) {
   switch (op) {
     case Op::rmsnorm:
     case Op::add_rmsnorm:
-      return {.dim = true, .hidden = false, .heads = false, .past = false, .causal = false, .rope = false, .eps = true};
+      return {.dim = true, .eps = true};
     case Op::rope:
-      return {.dim = true, .hidden = false, .heads = true, .past = true, .causal = false, .rope = true, .eps = false};
+      return {.dim = true, .heads = true, .past = true, .rope = true};
     case Op::attention:
-      return {.dim = true, .hidden = false, .heads = true, .past = true, .causal = true, .rope = false, .eps = false};
+      return {.dim = true, .heads = true, .past = true, .causal = true};
     case Op::qkv:
-      return {.dim = true, .hidden = false, .heads = true, .past = true, .causal = false, .rope = true, .eps = true};
+      return {.dim = true, .heads = true, .past = true, .rope = true, .eps = true};
     case Op::attn_out:
-      return {
-          .dim = true, .hidden = false, .heads = false, .past = false, .causal = false, .rope = false, .eps = false};
+      return {.dim = true};
     case Op::swiglu:
-      return {
-          .dim = false, .hidden = true, .heads = false, .past = false, .causal = false, .rope = false, .eps = false};
+      return {.hidden = true};
     case Op::mlp:
-      return {.dim = true, .hidden = true, .heads = false, .past = false, .causal = false, .rope = false, .eps = true};
+      return {.dim = true, .hidden = true, .eps = true};
     case Op::block:
       return {.dim = true, .hidden = true, .heads = true, .past = true, .causal = true, .rope = true, .eps = true};
   }
