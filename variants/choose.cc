@@ -10,7 +10,13 @@ namespace {
 constexpr std::int64_t kVectorBytes = 16;  // what cp.async and vector loads move at once
 constexpr std::int64_t kMaxHeadDim = 256;
 
-[[noreturn, maybe_unused]] void throw_not_built(Backend backend) {
+#if FUSEBENCH_HAS_CUDA
+constexpr bool kHasCuda = true;
+#else
+constexpr bool kHasCuda = false;  // what the branches for CUDA name is then not linked
+#endif
+
+[[noreturn]] void throw_not_built(Backend backend) {
   throw Unsupported(fmt::format("this build has no {} backend", name_of(backend)));
 }
 
@@ -30,49 +36,30 @@ bool has_vector_rows(const Target& target, DType dtype, std::int64_t cols) {
 
 }  // namespace
 
-bool is_built(Backend backend) {
-#if FUSEBENCH_HAS_CUDA
-  (void)backend;
-  return true;
-#else
-  return backend == Backend::cpu;
-#endif
-}
+bool is_built(Backend backend) { return backend == Backend::cpu || kHasCuda; }
 
 const kernels::Primitives& primitives(Backend backend) {
   if (backend == Backend::cpu) return kernels::cpu_primitives();
-#if FUSEBENCH_HAS_CUDA
-  return kernels::cuda_primitives();
-#else
+  if constexpr (kHasCuda) return kernels::cuda_primitives();
   throw_not_built(backend);
-#endif
 }
 
 const kernels::Elementwise& elementwise(Backend backend) {
   if (backend == Backend::cpu) return kernels::cpu_elementwise();
-#if FUSEBENCH_HAS_CUDA
-  return kernels::cuda_elementwise();
-#else
+  if constexpr (kHasCuda) return kernels::cuda_elementwise();
   throw_not_built(backend);
-#endif
 }
 
 const kernels::Fused& fused(Backend backend) {
   if (backend == Backend::cpu) return kernels::cpu_fused();
-#if FUSEBENCH_HAS_CUDA
-  return kernels::cuda_fused();
-#else
+  if constexpr (kHasCuda) return kernels::cuda_fused();
   throw_not_built(backend);
-#endif
 }
 
 ImplementProduct library_product(Backend backend) {
   if (backend == Backend::cpu) return implement_eigen_product;
-#if FUSEBENCH_HAS_CUDA
-  return implement_cublas_product;
-#else
+  if constexpr (kHasCuda) return implement_cublas_product;
   throw_not_built(backend);
-#endif
 }
 
 std::string_view library_name(Backend backend) { return backend == Backend::cpu ? "eigen" : "cublas"; }
