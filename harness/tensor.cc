@@ -1,9 +1,7 @@
 #include "harness/tensor.h"
 
 #include <bit>
-#include <cmath>
 #include <cstring>
-#include <limits>
 
 namespace fusebench {
 namespace {

@@ -8,7 +8,6 @@
 #include <charconv>
 #include <cmath>
 #include <fstream>
-#include <numeric>
 #include <system_error>
 
 namespace fusebench {

@@ -1,10 +1,8 @@
 #include "harness/sampler.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <vector>

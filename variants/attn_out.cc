@@ -1,7 +1,5 @@
 // a [T, D], Wo [D, D], x [T, D] -> x + a·Woᵀ
-#include "variants/naive_product.h"
 #include "variants/pieces.h"
-#include "variants/product.h"
 #include "variants/residual.h"
 #include "variants/standard.h"
 

@@ -3,7 +3,6 @@
 
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "harness/plan.h"
 #include "variants/choose.h"
@@ -16,10 +15,7 @@ struct Columns {
   std::int64_t offset = 0;
   std::int64_t stride = 0;
 
-  template <class T = void>
-  T* at(const Bindings& bound, DType dtype) const {
-    return static_cast<T*>(static_cast<void*>(bound.at<std::byte>(tensor) + offset * bytes_of(dtype)));
-  }
+  void* at(const Bindings& bound, DType dtype) const { return bound.at<std::byte>(tensor) + offset * bytes_of(dtype); }
 };
 
 /// Passed to the functions of variants/pieces.h, which append steps to `plan`. Launches outlive it: they capture

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <stdexcept>
 
 #include "kernels/cpu/eigen.h"
 #include "kernels/cpu/parallel.h"
