@@ -1,8 +1,7 @@
 // Files of a test's own.
 #pragma once
 
-#include <stdlib.h>  // mkdtemp
-
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
