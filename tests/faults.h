@@ -2,16 +2,14 @@
 // run them on: what the CPU's and the GPU's tests of a case's run share.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstddef>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "harness/case_run.h"
+#include "tests/files.h"
 
 namespace fusebench::faults {
 
@@ -20,7 +18,8 @@ struct Bench {
   std::unique_ptr<Device> device;
   Registry variants;
   Measure measure{.warmup = 1, .samples = 3};
-  OracleCache cache{std::filesystem::temp_directory_path() / ("fusebench-faults-" + std::to_string(getpid()))};
+  testing::TempFolder folder;
+  OracleCache cache{folder.path()};
   CaseContext context;
 
   explicit Bench(Backend backend)
