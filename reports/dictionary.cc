@@ -32,9 +32,9 @@ has an apostrophe before it. Numbers are written with every digit they need, and
 ## Header
 
 The line that opens `results.jsonl`: `schema` (the version of this format), `run_id`, `name`, `config` and
-`config_sha256`, `command`, `started`, and what it ran on: `device`, `driver`, `libraries`, `build`, `ceilings` (the best
-bandwidth and FLOP rates seen in this run) and `noise`. `warnings` lists what makes figures doubtful: a busy GPU, a MIG
-slice. Here too a null has its `*_reason` beside it.
+`config_sha256`, `command`, `started`, and what it ran on: `backend`, `device`, `driver`, `libraries`, `build`,
+`ceilings` (the best bandwidth and FLOP rates seen in this run) and `noise`. `warnings` lists what makes figures
+doubtful: a busy GPU, a MIG slice. Here too a null has its `*_reason` beside it.
 
 ## Row
 
