@@ -109,7 +109,7 @@ std::vector<std::map<Index, Index>> grouped(const std::map<Index, Index>& seen, 
 
 Stack rows_of(const Stack& from, const std::vector<Index>& rows) {
   Stack out(from.roundings, static_cast<Index>(rows.size()), from.cols());
-  for (Index l = 0; l < out.lanes(); ++l) out.lane(l) = from.lane(l)(rows, Eigen::all);
+  for (Index l = 0; l < out.lanes(); ++l) out.lane(l) = from.lane(l)(rows, Eigen::seqN(0, from.cols()));
   return out;
 }
 
@@ -150,9 +150,9 @@ Block block(const BlockInputs& inputs, const BlockWeights& weights, const Attent
       const Stack k = rows_of(added.k(), new_rows);
       const Stack v = rows_of(added.v(), new_rows);
       for (Index l = 0; l < lanes; ++l) {
-        out.out.lane(l)(chunk, Eigen::all) = done.lane(l);
-        out.k.lane(l)(chunk, Eigen::all) = k.lane(l);
-        out.v.lane(l)(chunk, Eigen::all) = v.lane(l);
+        out.out.lane(l)(chunk, Eigen::seqN(0, done.cols())) = done.lane(l);
+        out.k.lane(l)(chunk, Eigen::seqN(0, k.cols())) = k.lane(l);
+        out.v.lane(l)(chunk, Eigen::seqN(0, v.cols())) = v.lane(l);
       }
     });
   }
