@@ -9,29 +9,24 @@
 
 #include "harness/device.h"
 #include "harness/device_kernels.h"
+#include "kernels/cuda_check.h"
 
 namespace fusebench {
 namespace {
 
-void check(cudaError_t status, const char* call, const char* file, int line) {
-  if (status == cudaSuccess) return;
-  throw std::runtime_error(fmt::format("{}: {} ({}:{})", call, cudaGetErrorString(status), file, line));
-}
-#define FUSEBENCH_CHECK(call) check((call), #call, __FILE__, __LINE__)
-
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(int index) {
-    FUSEBENCH_CHECK(cudaSetDevice(index));
-    FUSEBENCH_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-    FUSEBENCH_CHECK(cudaEventCreate(&start_));
-    FUSEBENCH_CHECK(cudaEventCreate(&stop_));
+    FUSEBENCH_CUDA_CHECK(cudaSetDevice(index));
+    FUSEBENCH_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    FUSEBENCH_CUDA_CHECK(cudaEventCreate(&start_));
+    FUSEBENCH_CUDA_CHECK(cudaEventCreate(&stop_));
     read_facts(index);
     flush_bytes_ = 2 * std::max<std::int64_t>(facts_.l2_bytes, 1 << 20);
-    FUSEBENCH_CHECK(cudaMalloc(&dirty_, static_cast<std::size_t>(flush_bytes_)));
-    FUSEBENCH_CHECK(cudaMalloc(&clean_, static_cast<std::size_t>(flush_bytes_)));
-    FUSEBENCH_CHECK(cudaMemset(clean_, 0, static_cast<std::size_t>(flush_bytes_)));
-    FUSEBENCH_CHECK(cudaMalloc(&sum_, sizeof(unsigned long long)));
+    FUSEBENCH_CUDA_CHECK(cudaMalloc(&dirty_, static_cast<std::size_t>(flush_bytes_)));
+    FUSEBENCH_CUDA_CHECK(cudaMalloc(&clean_, static_cast<std::size_t>(flush_bytes_)));
+    FUSEBENCH_CUDA_CHECK(cudaMemset(clean_, 0, static_cast<std::size_t>(flush_bytes_)));
+    FUSEBENCH_CUDA_CHECK(cudaMalloc(&sum_, sizeof(unsigned long long)));
   }
   ~CudaDevice() override {
     cudaFree(dirty_);
@@ -50,55 +45,57 @@ class CudaDevice final : public Device {
   std::int64_t free_bytes() const override {
     std::size_t free = 0;
     std::size_t total = 0;
-    FUSEBENCH_CHECK(cudaMemGetInfo(&free, &total));
+    FUSEBENCH_CUDA_CHECK(cudaMemGetInfo(&free, &total));
     return static_cast<std::int64_t>(free);
   }
   void* allocate(std::int64_t bytes) override {
     void* memory = nullptr;
-    FUSEBENCH_CHECK(cudaMalloc(&memory, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1))));
+    FUSEBENCH_CUDA_CHECK(cudaMalloc(&memory, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1))));
     return memory;
   }
   void release(void* memory) noexcept override { cudaFree(memory); }
   void copy_in(void* device, const void* host, std::int64_t bytes) override {
-    FUSEBENCH_CHECK(cudaMemcpyAsync(device, host, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream_));
+    FUSEBENCH_CUDA_CHECK(
+        cudaMemcpyAsync(device, host, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream_));
     synchronize();
   }
   void copy_out(void* host, const void* device, std::int64_t bytes) override {
-    FUSEBENCH_CHECK(cudaMemcpyAsync(host, device, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream_));
+    FUSEBENCH_CUDA_CHECK(
+        cudaMemcpyAsync(host, device, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream_));
     synchronize();
   }
   void fill(void* device, std::uint8_t byte, std::int64_t bytes) override {
-    FUSEBENCH_CHECK(cudaMemsetAsync(device, byte, static_cast<std::size_t>(bytes), stream_));
+    FUSEBENCH_CUDA_CHECK(cudaMemsetAsync(device, byte, static_cast<std::size_t>(bytes), stream_));
   }
   std::uint64_t checksum(const void* device, std::int64_t bytes) override {
-    FUSEBENCH_CHECK(cudaMemsetAsync(sum_, 0, sizeof(unsigned long long), stream_));
+    FUSEBENCH_CUDA_CHECK(cudaMemsetAsync(sum_, 0, sizeof(unsigned long long), stream_));
     launch_checksum(device, bytes, sum_, grid(), stream_);
-    FUSEBENCH_CHECK(cudaGetLastError());
+    FUSEBENCH_CUDA_CHECK(cudaGetLastError());
     unsigned long long sum = 0;
     copy_out(&sum, sum_, sizeof(sum));
     return sum;
   }
 
   void flush_cache() override {
-    FUSEBENCH_CHECK(cudaCtxResetPersistingL2Cache());
+    FUSEBENCH_CUDA_CHECK(cudaCtxResetPersistingL2Cache());
     launch_write(dirty_, flush_bytes_, ++flushes_, grid(), stream_);
-    FUSEBENCH_CHECK(cudaGetLastError());
+    FUSEBENCH_CUDA_CHECK(cudaGetLastError());
     launch_read(clean_, flush_bytes_, reinterpret_cast<unsigned*>(sum_), grid(), stream_);
-    FUSEBENCH_CHECK(cudaGetLastError());
+    FUSEBENCH_CUDA_CHECK(cudaGetLastError());
   }
-  void synchronize() override { FUSEBENCH_CHECK(cudaStreamSynchronize(stream_)); }
+  void synchronize() override { FUSEBENCH_CUDA_CHECK(cudaStreamSynchronize(stream_)); }
   double time_us(const std::function<void()>& work) override {
-    FUSEBENCH_CHECK(cudaEventRecord(start_, stream_));
+    FUSEBENCH_CUDA_CHECK(cudaEventRecord(start_, stream_));
     work();
-    FUSEBENCH_CHECK(cudaEventRecord(stop_, stream_));
-    FUSEBENCH_CHECK(cudaEventSynchronize(stop_));
+    FUSEBENCH_CUDA_CHECK(cudaEventRecord(stop_, stream_));
+    FUSEBENCH_CUDA_CHECK(cudaEventSynchronize(stop_));
     float ms = 0;
-    FUSEBENCH_CHECK(cudaEventElapsedTime(&ms, start_, stop_));
+    FUSEBENCH_CUDA_CHECK(cudaEventElapsedTime(&ms, start_, stop_));
     return 1e3 * static_cast<double>(ms);
   }
   std::function<void()> capture(const std::function<void()>& work) override {
     cudaGraph_t graph = nullptr;
-    FUSEBENCH_CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+    FUSEBENCH_CUDA_CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
     try {
       work();
     } catch (...) {
@@ -106,23 +103,23 @@ class CudaDevice final : public Device {
       if (graph != nullptr) cudaGraphDestroy(graph);
       throw;
     }
-    FUSEBENCH_CHECK(cudaStreamEndCapture(stream_, &graph));
+    FUSEBENCH_CUDA_CHECK(cudaStreamEndCapture(stream_, &graph));
     cudaGraphExec_t replay = nullptr;
     const cudaError_t status = cudaGraphInstantiate(&replay, graph, 0);
     cudaGraphDestroy(graph);
-    check(status, "cudaGraphInstantiate", __FILE__, __LINE__);
+    kernels::cuda_check(status, "cudaGraphInstantiate", __FILE__, __LINE__);
     const std::shared_ptr<CUgraphExec_st> owned(replay, [](cudaGraphExec_t exec) { cudaGraphExecDestroy(exec); });
-    return [owned, stream = stream_] { FUSEBENCH_CHECK(cudaGraphLaunch(owned.get(), stream)); };
+    return [owned, stream = stream_] { FUSEBENCH_CUDA_CHECK(cudaGraphLaunch(owned.get(), stream)); };
   }
 
  private:
   void read_facts(int index) {
     cudaDeviceProp p{};
-    FUSEBENCH_CHECK(cudaGetDeviceProperties(&p, index));
+    FUSEBENCH_CUDA_CHECK(cudaGetDeviceProperties(&p, index));
     int driver = 0;
     int runtime = 0;
-    FUSEBENCH_CHECK(cudaDriverGetVersion(&driver));
-    FUSEBENCH_CHECK(cudaRuntimeGetVersion(&runtime));
+    FUSEBENCH_CUDA_CHECK(cudaDriverGetVersion(&driver));
+    FUSEBENCH_CUDA_CHECK(cudaRuntimeGetVersion(&runtime));
     facts_.backend = Backend::cuda;
     facts_.name = p.name;
     facts_.uuid = "GPU";

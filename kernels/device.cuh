@@ -11,37 +11,13 @@
 #include <stdexcept>
 #include <string>
 
+#include "kernels/cuda_check.h"
 #include "kernels/types.h"
 
 namespace fusebench::kernels {
 
-inline void cuda_check(cudaError_t status, const char* call, const char* file, int line) {
-  if (status == cudaSuccess) return;
-  throw std::runtime_error(std::string(call) + ": " + cudaGetErrorName(status) + ", " + cudaGetErrorString(status) +
-                           " (" + file + ":" + std::to_string(line) + ")");
-}
-
-/// Throws std::runtime_error that names the failing call, file and line.
-#define FUSEBENCH_CUDA_CHECK(call) ::fusebench::kernels::cuda_check((call), #call, __FILE__, __LINE__)
-/// The same for the launch before it, which has no status of its own.
-#define FUSEBENCH_LAUNCH_CHECK(kernel) \
-  ::fusebench::kernels::cuda_check(cudaGetLastError(), "launch of " #kernel, __FILE__, __LINE__)
-
-/// Calls f.operator()<T>() with the element type that `dtype` names: dispatch(dtype, [&]<class T>() { ... }).
-template <class F>
-decltype(auto) dispatch(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::fp16:
-      return f.template operator()<__half>();
-    case DType::bf16:
-      return f.template operator()<__nv_bfloat16>();
-    case DType::fp32:
-      return f.template operator()<float>();
-  }
-  throw std::invalid_argument("unknown dtype " + std::to_string(static_cast<int>(dtype)));
-}
-
-/// The same for kernels that have no fp32 form: throws std::invalid_argument for fp32.
+/// Calls f.operator()<T>() with the 16-bit type that `dtype` names; throws std::invalid_argument for fp32, which the
+/// kernel then has no form for.
 template <class F>
 decltype(auto) dispatch_half(DType dtype, F&& f) {
   switch (dtype) {
@@ -53,6 +29,13 @@ decltype(auto) dispatch_half(DType dtype, F&& f) {
       break;
   }
   throw std::invalid_argument("this kernel takes fp16 and bf16, not " + std::string(name_of(dtype)));
+}
+
+/// The same for any element type: dispatch(dtype, [&]<class T>() { ... }).
+template <class F>
+decltype(auto) dispatch(DType dtype, F&& f) {
+  if (dtype == DType::fp32) return f.template operator()<float>();
+  return dispatch_half(dtype, f);
 }
 
 __device__ __forceinline__ float to_float(float x) { return x; }

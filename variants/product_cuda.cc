@@ -10,6 +10,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "kernels/cuda_check.h"
 #include "variants/product.h"
 
 namespace fusebench {
@@ -19,11 +20,7 @@ void check(cublasStatus_t status, const char* call, const char* file, int line) 
   if (status == CUBLAS_STATUS_SUCCESS) return;
   throw std::runtime_error(fmt::format("{}: {} ({}:{})", call, cublasLtGetStatusName(status), file, line));
 }
-void check(cudaError_t status, const char* call, const char* file, int line) {
-  if (status == cudaSuccess) return;
-  throw std::runtime_error(fmt::format("{}: {} ({}:{})", call, cudaGetErrorString(status), file, line));
-}
-#define FUSEBENCH_CHECK(call) check((call), #call, __FILE__, __LINE__)
+#define FUSEBENCH_CUBLAS_CHECK(call) check((call), #call, __FILE__, __LINE__)
 
 constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;  // what NVIDIA recommends for Hopper
 constexpr int kHeuristics = 16;                                   // candidates asked of cuBLASLt for each form
@@ -44,7 +41,7 @@ using Owned = std::unique_ptr<std::remove_pointer_t<Pointer>, Destroy>;
 cublasLtHandle_t handle() {
   static const Owned<cublasLtHandle_t> instance = [] {
     cublasLtHandle_t created = nullptr;
-    FUSEBENCH_CHECK(cublasLtCreate(&created));
+    FUSEBENCH_CUBLAS_CHECK(cublasLtCreate(&created));
     return Owned<cublasLtHandle_t>(created);
   }();
   return instance.get();
@@ -52,7 +49,7 @@ cublasLtHandle_t handle() {
 
 Owned<cudaEvent_t> make_event() {
   cudaEvent_t event = nullptr;
-  FUSEBENCH_CHECK(cudaEventCreate(&event));
+  FUSEBENCH_CUDA_CHECK(cudaEventCreate(&event));
   return Owned<cudaEvent_t>(event);
 }
 
@@ -138,9 +135,9 @@ class CublasProduct {
         }
       }
     }
-    FUSEBENCH_CHECK(cudaMemcpyAsync(bound.at(pointers_), addresses.data(), addresses.size() * sizeof(void*),
-                                    cudaMemcpyHostToDevice, exec.stream));
-    FUSEBENCH_CHECK(cudaStreamSynchronize(exec.stream));
+    FUSEBENCH_CUDA_CHECK(cudaMemcpyAsync(bound.at(pointers_), addresses.data(), addresses.size() * sizeof(void*),
+                                         cudaMemcpyHostToDevice, exec.stream));
+    FUSEBENCH_CUDA_CHECK(cudaStreamSynchronize(exec.stream));
   }
 
  private:
@@ -179,10 +176,11 @@ class CublasProduct {
 
   void describe(Form& form) const {
     cublasLtMatmulDesc_t op = nullptr;
-    FUSEBENCH_CHECK(cublasLtMatmulDescCreate(&op, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    FUSEBENCH_CUBLAS_CHECK(cublasLtMatmulDescCreate(&op, CUBLAS_COMPUTE_32F, CUDA_R_32F));
     form.op.reset(op);
     const cublasOperation_t transpose_b = spec_.rhs == Rhs::n_by_k ? CUBLAS_OP_T : CUBLAS_OP_N;
-    FUSEBENCH_CHECK(cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_TRANSA, &transpose_b, sizeof(transpose_b)));
+    FUSEBENCH_CUBLAS_CHECK(
+        cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_TRANSA, &transpose_b, sizeof(transpose_b)));
     const bool n_by_k = spec_.rhs == Rhs::n_by_k;
     form.b = layout(form, in_, n_by_k ? spec_.k : spec_.n, n_by_k ? spec_.n : spec_.k, spec_.b, form.level.b_stride);
     form.a = layout(form, in_, spec_.k, spec_.m, spec_.a, form.level.a_stride);
@@ -192,11 +190,11 @@ class CublasProduct {
   Owned<cublasLtMatrixLayout_t> layout(const Form& form, DType dtype, std::int64_t rows, std::int64_t cols,
                                        const Operand& operand, std::int64_t batch_stride) const {
     cublasLtMatrixLayout_t created = nullptr;
-    FUSEBENCH_CHECK(cublasLtMatrixLayoutCreate(&created, type_of(dtype), static_cast<std::uint64_t>(rows),
-                                               static_cast<std::uint64_t>(cols), operand.stride));
+    FUSEBENCH_CUBLAS_CHECK(cublasLtMatrixLayoutCreate(&created, type_of(dtype), static_cast<std::uint64_t>(rows),
+                                                      static_cast<std::uint64_t>(cols), operand.stride));
     Owned<cublasLtMatrixLayout_t> owned(created);
     const auto set = [&](cublasLtMatrixLayoutAttribute_t attribute, const auto& value) {
-      FUSEBENCH_CHECK(cublasLtMatrixLayoutSetAttribute(created, attribute, &value, sizeof(value)));
+      FUSEBENCH_CUBLAS_CHECK(cublasLtMatrixLayoutSetAttribute(created, attribute, &value, sizeof(value)));
     };
     const bool pointers = form.batching == Batching::pointers;
     set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(pointers ? matrices() : form.level.extent));
@@ -213,10 +211,10 @@ class CublasProduct {
   // What cuBLASLt proposes, best guess first; none where it has no kernel.
   std::vector<cublasLtMatmulHeuristicResult_t> heuristics(const Form& form, const Bindings& bound) const {
     cublasLtMatmulPreference_t created = nullptr;
-    FUSEBENCH_CHECK(cublasLtMatmulPreferenceCreate(&created));
+    FUSEBENCH_CUBLAS_CHECK(cublasLtMatmulPreferenceCreate(&created));
     const Owned<cublasLtMatmulPreference_t> preference(created);
     const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
-      FUSEBENCH_CHECK(cublasLtMatmulPreferenceSetAttribute(created, attribute, &value, sizeof(value)));
+      FUSEBENCH_CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(created, attribute, &value, sizeof(value)));
     };
     set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(kWorkspaceBytes));
     set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
@@ -297,11 +295,11 @@ class CublasProduct {
     check(status, "cublasLtMatmul", __FILE__, __LINE__);
     std::vector<float> times;
     for (int i = 0; i < kTimings && (times.empty() || times.back() < kLongMs); ++i) {
-      FUSEBENCH_CHECK(cudaEventRecord(start.get(), exec.stream));
+      FUSEBENCH_CUDA_CHECK(cudaEventRecord(start.get(), exec.stream));
       check(run(choice, exec, bound), "cublasLtMatmul", __FILE__, __LINE__);
-      FUSEBENCH_CHECK(cudaEventRecord(stop.get(), exec.stream));
-      FUSEBENCH_CHECK(cudaEventSynchronize(stop.get()));
-      FUSEBENCH_CHECK(cudaEventElapsedTime(&times.emplace_back(), start.get(), stop.get()));
+      FUSEBENCH_CUDA_CHECK(cudaEventRecord(stop.get(), exec.stream));
+      FUSEBENCH_CUDA_CHECK(cudaEventSynchronize(stop.get()));
+      FUSEBENCH_CUDA_CHECK(cudaEventElapsedTime(&times.emplace_back(), start.get(), stop.get()));
     }
     std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
     return times[times.size() / 2];
