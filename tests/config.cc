@@ -1,5 +1,7 @@
 #include "harness/config.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
