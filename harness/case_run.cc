@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 
 #include "harness/binding.h"
@@ -12,6 +11,7 @@
 #include "harness/ranges.h"
 #include "harness/sampler.h"
 #include "harness/verify.h"
+#include "variants/choose.h"
 
 namespace fusebench {
 namespace {
@@ -145,24 +145,8 @@ class CaseRun {
       contender.leave(Verdict::unsupported, "load: burst is not measured by this version; use load: sustained");
       return;
     }
-    const Backend backend = device_.facts().backend;
-    const Variant* variant = context_.variants.find(case_.op, backend, contender.name);
-    if (variant == nullptr) {
-      contender.leave(
-          Verdict::unsupported,
-          fmt::format("{} has no variant '{}' on {}; it has {}", name_of(case_.op), contender.name, name_of(backend),
-                      fmt::join(default_variants(context_.variants, case_.op, backend), ", ")));
-      return;
-    }
-    if (std::find(variant->dtypes.begin(), variant->dtypes.end(), case_.dtype) == variant->dtypes.end()) {
-      std::vector<std::string_view> known;
-      for (const DType dtype : variant->dtypes) known.push_back(name_of(dtype));
-      contender.leave(Verdict::unsupported, fmt::format("{} of {} takes {}, not {}", contender.name, name_of(case_.op),
-                                                        fmt::join(known, ", "), name_of(case_.dtype)));
-      return;
-    }
     try {
-      contender.planned = variant->plan(case_, target);
+      contender.planned = plan_variant(context_.variants, case_, contender.name, target);
       contender.verdict = Verdict::pass;
     } catch (const Unsupported& limit) {
       contender.leave(Verdict::unsupported, limit.what());
@@ -235,16 +219,17 @@ class CaseRun {
     const Range range(contender.name);
     contender.bound->prepare();
     memory_->poison_outputs();
-    memory_->poison_workspace();
+    contender.bound->poison_workspace();
     device_.flush_cache();
     contender.bound->launch();
     device_.synchronize();
     contender.outputs = read_outputs();
     contender.verified_checksum = memory_->output_checksum();
     Judgement judgement = judge(case_, contender.outputs, expected_);
-    const std::string trespassed = trespass();
+    std::string trespassed = trespass(contender);
+    if (trespassed.empty() && !contender.bound->prepared_is_unchanged()) trespassed = "changed a prepared tensor";
     if (!trespassed.empty()) judgement.failure = trespassed;
-    if (judgement.failure.empty()) judgement.failure = compare_with_naive(contender, judgement.figures);
+    if (judgement.failure.empty()) judgement.failure = compare_with_naive(contender, judgement);
     contender.check = judgement.figures;
     if (!judgement.failure.empty()) {
       contender.leave(Verdict::fail, judgement.failure);
@@ -253,28 +238,44 @@ class CaseRun {
   }
 
   // What a launch wrote where it must not; the memory is whole again afterwards.
-  std::string trespass() {
+  std::string trespass(const Contender& contender) {
     std::string failure = memory_->damage();
+    if (failure.empty()) failure = contender.bound->damage();
     if (failure.empty() && memory_->input_checksum() != input_checksum_) failure = "changed an input";
     if (!failure.empty()) memory_->restore(inputs_);
     return failure;
   }
 
-  // Rows that the oracle did not sample are compared with naive's; where they disagree, the oracle decides.
-  std::string compare_with_naive(Contender& contender, Verification& figures) {
+  // Rows that the oracle did not sample are compared with naive's; where they disagree, the oracle decides, on naive
+  // too.
+  std::string compare_with_naive(Contender& contender, Judgement& judgement) {
     Contender& naive = contenders_.front();
-    if (figures.rows_checked == figures.rows_total || naive.name != "naive" || &naive == &contender || !naive.alive()) {
-      return {};
-    }
-    const std::vector<std::int64_t> rows = disagreements(contender.outputs, naive.outputs, figures, kRowsToOracle);
+    if (&naive == &contender) return {};
+    const std::vector<std::int64_t> rows = disagreements_with_naive(contender.outputs, judgement);
     if (rows.empty()) return {};
     context_.note(fmt::format("{}: {} rows disagree with naive; asking the oracle", contender.name, rows.size()));
     const Expected expected = compute_expected(case_, inputs_, rows);
     const Judgement naives = judge(case_, naive.outputs, expected);
     if (!naives.failure.empty()) naive.leave(Verdict::fail, naives.failure);
-    const Judgement mine = judge(case_, contender.outputs, expected);
-    figures.rows_checked += static_cast<std::int64_t>(rows.size());
-    return mine.failure;
+    judgement.figures.rows_checked += static_cast<std::int64_t>(rows.size());
+    return judge(case_, contender.outputs, expected).failure;
+  }
+
+  std::vector<std::int64_t> disagreements_with_naive(const std::vector<Output>& outputs,
+                                                     const Judgement& judgement) const {
+    const Contender& naive = contenders_.front();
+    const bool all_checked = static_cast<std::int64_t>(expected_.rows.size()) == case_.tokens();
+    if (all_checked || naive.name != "naive" || !naive.alive()) return {};
+    return disagreements(outputs, naive.outputs, judgement.budgets, kRowsToOracle);
+  }
+
+  // A timed launch's outputs, which are not those that were verified. (naive's own are compared with its verified.)
+  std::string judge_timed(const std::vector<Output>& outputs) const {
+    const Judgement judgement = judge(case_, outputs, expected_);
+    if (!judgement.failure.empty()) return judgement.failure;
+    const std::vector<std::int64_t> rows = disagreements_with_naive(outputs, judgement);
+    if (rows.empty()) return {};
+    return judge(case_, outputs, compute_expected(case_, inputs_, rows)).failure;
   }
 
   std::vector<Output> read_outputs() const {
@@ -290,17 +291,24 @@ class CaseRun {
   // One sample, from a poisoned output to a checked one: what is timed is what is checked, every time.
   double sample(const Contender& contender, const Mode mode, const std::function<void()>& launch, Timing& timing) {
     const Range range(contender.name);
-    memory_->poison_workspace();
+    const bool hot = mode.cache == CacheMode::hot;
+    if (hot) launch();
+    // After the launch that warms: what it left must not pass for the timed launch's work. These writes take no line
+    // that the launch did not take.
+    contender.bound->poison_workspace();
     memory_->poison_outputs();
-    if (mode.cache == CacheMode::cold) {
-      device_.flush_cache();
-    } else {
-      launch();
-    }
+    if (!hot) device_.flush_cache();
     const double us = device_.time_us(launch);
-    if (memory_->output_checksum() != contender.verified_checksum) {
-      timing.deterministic = false;
-      if (timing.failure.empty()) timing.failure = judge(case_, read_outputs(), expected_).failure;
+    const bool as_verified = memory_->output_checksum() == contender.verified_checksum;
+    timing.deterministic = timing.deterministic && as_verified;
+    const std::vector<Output> outputs = as_verified || !timing.failure.empty() ? std::vector<Output>() : read_outputs();
+    // Each time, so that what one variant damages is whole for the next.
+    const std::string trespassed = trespass(contender);
+    if (!timing.failure.empty()) return us;
+    if (!trespassed.empty()) {
+      timing.failure = trespassed;
+    } else if (!as_verified) {
+      timing.failure = judge_timed(outputs);
     }
     return us;
   }
@@ -354,9 +362,8 @@ class CaseRun {
     const std::size_t first = rows_.size() - std::count_if(contenders_.begin(), contenders_.end(),
                                                            [](const Contender& s) { return !s.witness; });
     for (std::size_t i = first; i < rows_.size(); ++i) {
-      const std::string library = device_.facts().backend == Backend::cuda ? "cublas" : "eigen";
       rows_[i].speedup_vs_naive = speedup(first, i, "naive");
-      rows_[i].speedup_vs_cublas = speedup(first, i, library);
+      rows_[i].speedup_vs_cublas = speedup(first, i, std::string(library_name(device_.facts().backend)));
     }
   }
 
@@ -455,6 +462,22 @@ std::vector<std::string> default_variants(const Registry& variants, Op op, Backe
     if (variant->name.find('.') == std::string::npos) names.push_back(variant->name);
   }
   return names;
+}
+
+Plan plan_variant(const Registry& variants, const Case& c, const std::string& name, const Target& target) {
+  const Variant* variant = variants.find(c.op, target.backend, name);
+  if (variant == nullptr) {
+    throw Unsupported(fmt::format("{} has no variant '{}' on {}; it has {}", name_of(c.op), name,
+                                  name_of(target.backend),
+                                  fmt::join(default_variants(variants, c.op, target.backend), ", ")));
+  }
+  if (std::find(variant->dtypes.begin(), variant->dtypes.end(), c.dtype) == variant->dtypes.end()) {
+    std::vector<std::string_view> known;
+    for (const DType dtype : variant->dtypes) known.push_back(name_of(dtype));
+    throw Unsupported(
+        fmt::format("{} of {} takes {}, not {}", name, name_of(c.op), fmt::join(known, ", "), name_of(c.dtype)));
+  }
+  return variant->plan(c, target);
 }
 
 CaseResult run_case(const Case& c, const std::vector<std::string>& variants, CaseContext& context) {

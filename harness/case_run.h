@@ -1,4 +1,5 @@
-// Turns one case into rows: plans every variant, verifies each alone, times them interleaved, checks the last launch.
+// Turns one case into rows: plans every variant, verifies each alone, times them interleaved and checks each timed
+// launch.
 #pragma once
 
 #include <filesystem>
@@ -37,6 +38,9 @@ struct CaseContext {
 
 /// The names that `variants: all` means: those without a dot ("fused.portable" is taken only by name).
 std::vector<std::string> default_variants(const Registry& variants, Op op, Backend backend);
+
+/// Throws Unsupported, naming what exists, where the backend lacks the variant or the variant the dtype.
+Plan plan_variant(const Registry& variants, const Case& c, const std::string& name, const Target& target);
 
 /// One row for each of the variants and modes, in their order, whatever happens to one of them; when the device is
 /// lost, what was not finished has the verdict `error`, and `lost` tells why.

@@ -24,7 +24,9 @@ std::filesystem::path default_oracle_cache() {
 
 void add_sweep_options(CLI::App& command, RunOptions& options) {
   command.add_option("config", options.config, "the sweep, a YAML file (docs/configuration.md)")->required();
-  command.add_option("--backend", options.backend, "auto takes CUDA where there is a device")
+  command
+      .add_option("--backend", options.backend,
+                  "auto: CUDA where there is a device; oracle takes CUDA's dtypes even without")
       ->check(CLI::IsMember({"auto", "cuda", "cpu"}))
       ->capture_default_str();
   command.add_option("--filter", options.filters, "keep rows whose case id, variant or case id/variant matches a glob");

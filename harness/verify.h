@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -23,21 +22,30 @@ struct Output {
   HostTensor tensor;
 };
 
+/// What an output tensor may err.
+struct Budget {
+  double rel_l2 = 0;      ///< of the whole tensor
+  double row_rel_l2 = 0;  ///< of any row
+  double max_abs = 0;     ///< of any element
+};
+
 struct Judgement {
   Verification figures;
-  std::string failure;  ///< empty when the outputs pass; else what is worst, with index, got and expected
+  std::vector<Budget> budgets;  ///< one an output
+  std::string failure;          ///< empty when the outputs pass; else what is worst, with index, got and expected
 };
 
 /// Compares the expected rows of every output. NaN never passes; an infinity passes only against the same infinity
 /// (the oracle is rounded to the dtype first); an output that is all zero passes only where the oracle is.
 Judgement judge(const Case& c, const std::vector<Output>& outputs, const Expected& expected);
 
-/// Token rows in which two variants' outputs disagree by more than the budget allows to one of them, worst first, at
-/// most `limit`. Non-finite values that are not the same in both disagree.
+/// Token rows in which two variants' outputs disagree by more than the budgets allow to both together, in a row's
+/// relative L2 distance or in one element: the worst, at most `limit`, in order. Non-finite values that are not the
+/// same in both disagree.
 std::vector<std::int64_t> disagreements(const std::vector<Output>& a, const std::vector<Output>& b,
-                                        const Verification& budget, std::size_t limit);
+                                        const std::vector<Budget>& budgets, std::size_t limit);
 
-/// The longest sum that an output element depends on: dim, hidden, keys or head_dim.
+/// The longest sum that an output element depends on: dim, hidden or keys.
 std::int64_t accumulation_length(const Case& c);
 
 }  // namespace fusebench
