@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
+#include <optional>
 #include <stdexcept>
 
 #include "harness/ranges.h"
@@ -21,6 +21,20 @@ std::int64_t align(std::int64_t bytes) { return (bytes + kAlignmentBytes - 1) / 
 // A tensor between its guards, and the offset by which its base may be shifted.
 std::int64_t footprint(const TensorSpec& spec) {
   return kGuardBytes + align(spec.bytes() + kGuardBytes + kAlignmentBytes);
+}
+
+struct Hit {
+  std::int64_t first, last;  // bytes that are not the guard's
+};
+
+std::optional<Hit> hit_in(Device& device, const std::byte* guard, std::int64_t bytes) {
+  std::vector<std::uint8_t> found(static_cast<std::size_t>(bytes));
+  device.copy_out(found.data(), guard, bytes);
+  const auto written = [](std::uint8_t byte) { return byte != kGuardByte; };
+  const auto first = std::find_if(found.begin(), found.end(), written);
+  if (first == found.end()) return std::nullopt;
+  const auto last = std::find_if(found.rbegin(), found.rend(), written);
+  return Hit{first - found.begin(), found.rend() - last - 1};
 }
 
 }  // namespace
@@ -54,7 +68,7 @@ std::int64_t CaseMemory::bytes_needed(const OpSpec& spec) {
 
 void CaseMemory::reserve_workspace(std::int64_t bytes) {
   workspace_ = DeviceMemory();  // before the next: both at once may not fit
-  workspace_ = DeviceMemory(device_, std::max<std::int64_t>(bytes, kAlignmentBytes));
+  workspace_ = DeviceMemory(device_, bytes + kGuardBytes);
 }
 
 std::byte* CaseMemory::address(std::string_view name) const {
@@ -87,10 +101,6 @@ void CaseMemory::poison_outputs() {
   for (const Place& place : places_) {
     for_each_block(place, true, [&](std::byte* data, std::int64_t bytes) { device_.fill(data, kPoisonByte, bytes); });
   }
-}
-
-void CaseMemory::poison_workspace() {
-  if (workspace_.data() != nullptr) device_.fill(workspace_.data(), kPoisonByte, workspace_.bytes());
 }
 
 std::uint64_t CaseMemory::input_checksum() const {
@@ -126,24 +136,31 @@ HostTensor CaseMemory::read_output(const TensorSpec& spec) const {
 }
 
 std::string CaseMemory::damage() const {
-  std::array<std::uint8_t, kGuardBytes> guard{};
-  for (const Place& place : places_) {
-    for (const bool before : {true, false}) {
-      const std::int64_t offset = before ? place.offset - kGuardBytes : place.offset + place.spec.bytes();
-      device_.copy_out(guard.data(), arena_.data() + offset, kGuardBytes);
-      const auto hit = std::find_if(guard.begin(), guard.end(), [](std::uint8_t byte) { return byte != kGuardByte; });
-      if (hit == guard.end()) continue;
-      return before ? fmt::format("wrote {} bytes before the start of {}", guard.end() - hit, place.spec.name)
-                    : fmt::format("wrote {} bytes past the end of {}", hit - guard.begin() + 1, place.spec.name);
+  std::int64_t end = 0;  // of the tensor before the gap
+  for (std::size_t next = 0; next <= places_.size(); ++next) {
+    const bool is_last = next == places_.size();
+    const std::int64_t gap = (is_last ? arena_.bytes() : places_[next].offset) - end;
+    if (const std::optional<Hit> hit = hit_in(device_, arena_.data() + end, gap)) {
+      const bool after = is_last || (next > 0 && hit->first < gap - 1 - hit->last);
+      return after ? fmt::format("wrote {} bytes past the end of {}", hit->first + 1, places_[next - 1].spec.name)
+                   : fmt::format("wrote {} bytes before the start of {}", gap - hit->last, places_[next].spec.name);
     }
+    if (!is_last) end = places_[next].offset + places_[next].spec.bytes();
   }
   return {};
 }
 
 BoundPlan::BoundPlan(Device& device, Plan plan, const CaseMemory& memory)
-    : device_(device), plan_(std::move(plan)), prepared_(device, std::max(prepared_bytes(plan_), kAlignmentBytes)) {
+    : device_(device),
+      plan_(std::move(plan)),
+      workspace_(memory.workspace().data()),
+      prepared_(device, prepared_bytes(plan_) + kGuardBytes) {
   const Layout layout = lay_out_workspace(plan_, kAlignmentBytes);
-  if (layout.bytes > memory.workspace().bytes()) throw std::logic_error("the workspace is smaller than the plan needs");
+  workspace_bytes_ = layout.bytes;
+  if (layout.bytes + kGuardBytes > memory.workspace().bytes()) {
+    throw std::logic_error("the workspace is smaller than the plan needs");
+  }
+  device_.fill(prepared_.data(), kGuardByte, prepared_.bytes());
   std::vector<void*> addresses;
   std::int64_t prepared = 0;
   for (std::size_t i = 0; i < plan_.tensors().size(); ++i) {
@@ -151,7 +168,7 @@ BoundPlan::BoundPlan(Device& device, Plan plan, const CaseMemory& memory)
     if (tensor.storage == Storage::op) {
       addresses.push_back(memory.address(tensor.name));
     } else if (tensor.storage == Storage::workspace) {
-      addresses.push_back(memory.workspace().data() + layout.offsets[i]);
+      addresses.push_back(workspace_ + layout.offsets[i]);
     } else {
       addresses.push_back(prepared_.data() + prepared);
       prepared += align(tensor.bytes());
@@ -177,12 +194,33 @@ void BoundPlan::prepare() {
       for (const Step& step : plan_.preparation()) step.launch(exec, bindings_);
     });
   }
+  prepared_checksum_ = device_.checksum(prepared_.data(), prepared_bytes(plan_));
   for (Step& step : plan_.steps()) {
     // What a step reads must hold real data while its candidates are timed, so the steps before it run first.
     if (step.tune) step.tune(step, exec, bindings_);
     step.launch(exec, bindings_);
   }
   device_.synchronize();
+}
+
+void BoundPlan::poison_workspace() const {
+  device_.fill(workspace_, kPoisonByte, workspace_bytes_);
+  device_.fill(workspace_ + workspace_bytes_, kGuardByte, kGuardBytes);
+}
+
+std::string BoundPlan::damage() const {
+  if (const auto hit = hit_in(device_, workspace_ + workspace_bytes_, kGuardBytes)) {
+    return fmt::format("wrote {} bytes past the end of its workspace", hit->first + 1);
+  }
+  const std::int64_t prepared = prepared_.bytes() - kGuardBytes;
+  if (const auto hit = hit_in(device_, prepared_.data() + prepared, kGuardBytes)) {
+    return fmt::format("wrote {} bytes past the end of its prepared tensors", hit->first + 1);
+  }
+  return {};
+}
+
+bool BoundPlan::prepared_is_unchanged() const {
+  return device_.checksum(prepared_.data(), prepared_bytes(plan_)) == prepared_checksum_;
 }
 
 void BoundPlan::launch() const {

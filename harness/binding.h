@@ -21,13 +21,12 @@ class CaseMemory {
 
   static std::int64_t bytes_needed(const OpSpec& spec);  ///< without workspace
 
-  void reserve_workspace(std::int64_t bytes);  ///< before any plan is bound: addresses change
+  /// With room for a guard. Before any plan is bound: addresses change.
+  void reserve_workspace(std::int64_t bytes);
   const DeviceMemory& workspace() const { return workspace_; }
   std::byte* address(std::string_view name) const;
 
-  void poison_outputs();  ///< with NaN, a cache's new rows too
-  void
-  poison_workspace();  ///< so that an intermediate of an earlier launch cannot stand in for one that is not written
+  void poison_outputs();                  ///< with NaN, a cache's new rows too
   std::uint64_t input_checksum() const;   ///< of inputs and of a cache's past rows
   std::uint64_t output_checksum() const;  ///< of outputs and of a cache's new rows
   /// The output tensor as [tokens, cols]: a cache's new rows alone.
@@ -61,14 +60,23 @@ class BoundPlan {
 
   void prepare();  ///< runs the preparation steps, then tunes
   double prepare_us() const { return prepare_us_; }
+  /// Fills the plan's intermediates with NaN, so that those of an earlier launch cannot stand in for one that is not
+  /// written; no other plan's, so that what is hot stays so. Behind them stands a guard.
+  void poison_workspace() const;
   void launch() const;
+  /// What a launch since poison_workspace wrote past the plan's own memory; empty when the guards are whole.
+  std::string damage() const;
+  bool prepared_is_unchanged() const;  ///< since the preparation steps were done
   const Plan& plan() const { return plan_; }
 
  private:
   Device& device_;
   Plan plan_;
+  std::int64_t workspace_bytes_ = 0;
+  std::byte* workspace_ = nullptr;  // the case's
   DeviceMemory prepared_;
   Bindings bindings_;
+  std::uint64_t prepared_checksum_ = 0;
   double prepare_us_ = 0;
 };
 

@@ -95,10 +95,6 @@ std::string at(const std::string& name, const Worst& w) {
                      std::isnan(w.got) ? std::abs(w.got) : w.got, w.expected);
 }
 
-struct Budget {
-  double rel_l2 = 0, row_rel_l2 = 0, max_abs = 0;
-};
-
 Budget budget_of(const Case& c, const Comparison& x) {
   const double roundoff = unit_roundoff(c.dtype);
   const double chance = 1 + 4 / std::sqrt(static_cast<double>(std::max<std::int64_t>(x.elements, 1)));
@@ -158,6 +154,7 @@ Judgement judge(const Case& c, const std::vector<Output>& outputs, const Expecte
     const auto got = std::find_if(outputs.begin(), outputs.end(), [&](const Output& o) { return o.name == want.name; });
     const Comparison x = compare(c.dtype, got->tensor, expected.rows, want);
     const Budget budget = budget_of(c, x);
+    out.budgets.push_back(budget);
     const double rel_l2 = relative(x.total.error, x.total.expected);
     out.figures.nonfinite += x.nonfinite;
     out.figures.seed_allclose = out.figures.seed_allclose && x.allclose;
@@ -177,23 +174,28 @@ Judgement judge(const Case& c, const std::vector<Output>& outputs, const Expecte
 
 namespace {
 
-// The relative L2 distance of one row; infinite where a non-finite value is not the same in both.
-double distance(const std::vector<double>& x, const std::vector<double>& y) {
+// How far two variants' values of one row lie apart, as a share of what their budgets allow to both together; infinite
+// where a non-finite value is not the same in both.
+double distance(const std::vector<double>& x, const std::vector<double>& y, const Budget& budget) {
   double error = 0;
   double norm = 0;
+  double most = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (std::isfinite(x[i])) norm += x[i] * x[i];
     if (x[i] == y[i]) continue;
-    const double difference = x[i] - y[i];
-    error += std::isfinite(difference) ? difference * difference : std::numeric_limits<double>::infinity();
+    const double difference = std::abs(x[i] - y[i]);
+    if (!std::isfinite(difference)) return std::numeric_limits<double>::infinity();
+    error += difference * difference;
+    most = std::max(most, difference);
   }
-  return relative(error, norm);
+  if (error == 0) return 0;
+  return std::max(relative(error, norm) / (2 * budget.rel_l2), most / (2 * budget.max_abs));
 }
 
 }  // namespace
 
 std::vector<std::int64_t> disagreements(const std::vector<Output>& a, const std::vector<Output>& b,
-                                        const Verification& budget, std::size_t limit) {
+                                        const std::vector<Budget>& budgets, std::size_t limit) {
   constexpr std::int64_t kGrain = 16;  // rows a thread takes at least
   const std::int64_t tokens = a.front().tensor.rows;
   std::vector<double> worst(static_cast<std::size_t>(tokens), 0);
@@ -205,14 +207,13 @@ std::vector<std::int64_t> disagreements(const std::vector<Output>& a, const std:
         a[i].tensor.read_rows(row, 1, x.data());
         b[i].tensor.read_rows(row, 1, y.data());
         double& most = worst[static_cast<std::size_t>(row)];
-        most = std::max(most, distance(x, y));
+        most = std::max(most, distance(x, y, budgets[i]));
       }
     });
   }
   std::vector<std::int64_t> rows;
   for (std::int64_t row = 0; row < tokens; ++row) {
-    // Two variants within their budgets may differ by twice the budget.
-    if (worst[static_cast<std::size_t>(row)] > 2 * budget.budget_rel_l2) rows.push_back(row);
+    if (worst[static_cast<std::size_t>(row)] > 1) rows.push_back(row);
   }
   std::stable_sort(rows.begin(), rows.end(), [&](std::int64_t l, std::int64_t r) {
     return worst[static_cast<std::size_t>(l)] > worst[static_cast<std::size_t>(r)];

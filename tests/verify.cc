@@ -150,7 +150,7 @@ TEST_CASE("a wrong row of small values is not hidden by large ones", "[verify]")
 
 TEST_CASE("rows in which two variants disagree are named, worst first and few", "[verify]") {
   const Judged j(block_case(DType::fp16, 2, 33));
-  const Verification budget = j.judge(j.right()).figures;
+  const std::vector<Budget> budget = j.judge(j.right()).budgets;
   const std::vector<Output> naive = j.right();
   CHECK(disagreements(naive, outputs_of(j.c, j.expected, false), budget, 8).empty());
   std::vector<Output> wrong = naive;
@@ -158,4 +158,10 @@ TEST_CASE("rows in which two variants disagree are named, worst first and few", 
   set(wrong[0].tensor, 12, 0, std::numeric_limits<double>::quiet_NaN());
   CHECK(disagreements(naive, wrong, budget, 8) == std::vector<std::int64_t>{12, 40});
   CHECK(disagreements(naive, wrong, budget, 1) == std::vector<std::int64_t>{12});
+  // One element of 256 that is off by little of its row's norm, and by much of what rounding makes.
+  std::vector<Output> element = naive;
+  double value = 0;
+  load(DType::fp16, element[0].tensor.data.data() + (20 * 256 + 7) * 2, 1, &value);
+  set(element[0].tensor, 20, 7, value + 9 * budget[0].max_abs / 4);
+  CHECK(disagreements(naive, element, budget, 8) == std::vector<std::int64_t>{20});
 }
