@@ -4,6 +4,7 @@
 #include "tests/catch.h"
 #include "tests/conventions.h"
 #include "tests/host_run.h"
+#include "tests/skip.h"
 #include "variants/choose.h"
 
 using namespace fusebench;
@@ -26,6 +27,39 @@ kernels::GemmKernel gemm(const Target& target, std::int64_t k, DType dtype = DTy
   return choose_gemm(target, KernelChoice::best, dtype, 64, 64, k);
 }
 
+/// A plan's tensors and steps without what may differ between backends: kernels, and the bytes of an element.
+std::string structure_of(const Plan& plan) {
+  std::string text;
+  for (const PlanTensor& tensor : plan.tensors()) {
+    text += tensor.name + "[" + std::to_string(tensor.rows) + ", " + std::to_string(tensor.cols) + "]\n";
+  }
+  const auto write = [&](const char* verb, const std::vector<Access>& accesses) {
+    for (const Access& access : accesses) {
+      const PlanTensor& tensor = plan.tensor(access.tensor);
+      text += std::string(verb) + std::to_string(access.bytes / bytes_of(tensor.dtype)) + " of " + tensor.name;
+    }
+  };
+  for (const auto* steps : {&plan.preparation(), &plan.steps()}) {
+    for (const Step& step : *steps) {
+      text += step.name + ", " + std::to_string(step.launches) + " launches, " + std::to_string(step.flops) + " FLOPs";
+      write("; reads ", step.reads);
+      write("; writes ", step.writes);
+      text += "\n";
+    }
+  }
+  return text;
+}
+
+/// Of planning a case; empty where it is taken.
+std::string limit_of(const Case& c, const std::string& variant, const Target& target) {
+  try {
+    plan_of(c, variant, target);
+  } catch (const Unsupported& limit) {
+    return limit.what();
+  }
+  return {};
+}
+
 }  // namespace
 
 TEST_CASE("the CPU's variants agree in every op and convention", "[variants]") {
@@ -40,7 +74,8 @@ TEST_CASE("the CPU's variants agree in every op and convention", "[variants]") {
         for (const TensorSpec& tensor : spec_of(c).tensors) {
           INFO(case_id(c) << " " << variant << " " << tensor.name);
           if (tensor.role == Role::input) {
-            CHECK(other.at(tensor.name) == before.at(tensor.name));
+            const bool unchanged = other.at(tensor.name) == before.at(tensor.name);
+            CHECK(unchanged);
           } else {
             CHECK(relative_distance(other.at(tensor.name), naive.at(tensor.name)) < kFp32Tolerance);
           }
@@ -152,6 +187,54 @@ TEST_CASE("aligned rows take the vector kernels, others the element-wise ones", 
   CHECK(attention({}) == kernels::AttentionKernel::cpu);
 }
 
+TEST_CASE("a plan takes the element-wise kernel where its rows are not aligned, and there alone", "[variants]") {
+  if (!is_built(Backend::cuda) && testing::skip("this build has no CUDA")) return;
+  Case c = canonical({.op = Op::block,
+                      .dtype = DType::bf16,
+                      .dim = 64,
+                      .hidden = 128,
+                      .heads = 4,
+                      .kv_heads = 2,
+                      .batch = 2,
+                      .seq = 5});
+  const auto steps_unaligned = [](const Plan& plan) {
+    std::vector<std::string> names;
+    for (const Step& step : plan.steps()) {
+      if (step.kernel.find("_unaligned") != std::string::npos) names.push_back(step.name);
+    }
+    return names;
+  };
+  const std::vector<std::string> every = {"qkv.product qkv, rope", "attention.attention",
+                                          "attn_out.product o + residual", "mlp.product gate, up, swiglu",
+                                          "mlp.product down + residual"};
+  for (const char* variant : {"fused", "fused.portable"}) {
+    INFO(variant);
+    CHECK(steps_unaligned(plan_of(c, variant, kHopper)).empty());
+    Target shifted = kHopper;
+    shifted.alignment_bytes = 2;
+    CHECK(steps_unaligned(plan_of(c, variant, shifted)) == every);
+  }
+  c.hidden = 100;  // the sum of one product alone
+  CHECK(steps_unaligned(plan_of(c, "fused", kHopper)) == std::vector<std::string>{every[4]});
+  c.hidden = 128;
+  c.heads = c.kv_heads = 16;  // head_dim 4
+  CHECK(steps_unaligned(plan_of(c, "fused", kHopper)) == std::vector<std::string>{every[1]});
+}
+
+TEST_CASE("naive and fused take the same steps on both backends", "[variants]") {
+  if (!is_built(Backend::cuda) && testing::skip("this build has no CUDA")) return;
+  for (const Op op : kOps) {
+    for (const Case& c : testing::conventions(op)) {
+      for (const char* variant : {"naive", "fused"}) {
+        INFO(case_id(c) << " " << variant);
+        Case half = c;
+        half.dtype = DType::bf16;
+        CHECK(structure_of(plan_of(half, variant, kHopper)) == structure_of(plan_of(c, variant)));
+      }
+    }
+  }
+}
+
 TEST_CASE("limits are named", "[variants]") {
   const AttentionShape wide{.head_dim = 257};
   const AttentionShape widest{.head_dim = 256};
@@ -178,8 +261,42 @@ TEST_CASE("limits are named", "[variants]") {
   } catch (const Unsupported& limit) {
     CHECK_THAT(limit.what(), ContainsSubstring("8.0") && ContainsSubstring("7.5"));
   }
-  Case c = testing::small(Op::attention, 1, 1);
-  c.dim = 257;
-  CHECK_THROWS_AS(plan_of(c, "fused"), Unsupported);
-  CHECK_NOTHROW(plan_of(c, "eigen"));
+}
+
+TEST_CASE("a plan of fused names its limit, the other variants' plans have none", "[variants]") {
+  const auto wide = [](Op op, std::int64_t head_dim, DType dtype) {
+    return canonical({.op = op, .dtype = dtype, .dim = 2 * head_dim, .hidden = 8, .heads = 2, .batch = 2, .seq = 3});
+  };
+  for (const Op op : {Op::attention, Op::block}) {
+    INFO(name_of(op));
+    CHECK_THAT(limit_of(wide(op, 264, DType::fp32), "fused", {}),
+               ContainsSubstring("head_dim up to 256") && ContainsSubstring("264"));
+    CHECK(limit_of(wide(op, 256, DType::fp32), "fused", {}) == "");
+    for (const char* variant : {"naive", "eigen"}) CHECK(limit_of(wide(op, 264, DType::fp32), variant, {}) == "");
+  }
+
+  if (!is_built(Backend::cuda) && testing::skip("this build has no CUDA")) return;
+  Target turing = kHopper;
+  turing.compute_capability = 75;
+  for (const Op op : {Op::attention, Op::qkv, Op::attn_out, Op::mlp, Op::block}) {
+    INFO(name_of(op));
+    for (const char* variant : {"fused", "fused.portable"}) {
+      CHECK_THAT(limit_of(wide(op, 64, DType::fp32), variant, kHopper), ContainsSubstring("fp32"));
+      CHECK_THAT(limit_of(wide(op, 64, DType::fp16), variant, turing),
+                 ContainsSubstring("8.0") && ContainsSubstring("7.5"));
+      CHECK(limit_of(wide(op, 64, DType::fp16), variant, kHopper) == "");
+      const bool limited = op == Op::attention || op == Op::block;
+      CHECK((limit_of(wide(op, 264, DType::fp16), variant, kHopper) != "") == limited);
+    }
+    for (const char* variant : {"naive", "cublas"}) {
+      for (const DType dtype : {DType::fp16, DType::bf16, DType::fp32}) {
+        CHECK(limit_of(wide(op, 264, dtype), variant, kHopper) == "");
+        CHECK(limit_of(wide(op, 64, dtype), variant, turing) == "");
+      }
+    }
+  }
+  for (const Op op : {Op::rmsnorm, Op::add_rmsnorm, Op::rope, Op::swiglu}) {
+    INFO(name_of(op));
+    CHECK(limit_of(wide(op, 264, DType::fp32), "fused", turing) == "");
+  }
 }
