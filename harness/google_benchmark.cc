@@ -2,9 +2,17 @@
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <memory>
+#include <string_view>
+#include <utility>
 
 namespace fusebench {
 
@@ -53,14 +61,46 @@ void register_samples(const std::string& name, const Row& row) {
 }
 
 // Google Benchmark takes main's arguments, removes those that it knows, and keeps the pointer to the program's name.
-bool initialise(std::vector<std::string>& flags) {
+// Returns the first that it does not know, or nothing.
+std::string initialise(std::vector<std::string>& flags) {
   static std::string program = "fusebench";
   std::vector<char*> arguments = {program.data()};
   for (std::string& flag : flags) arguments.push_back(flag.data());
   int count = static_cast<int>(arguments.size());
   arguments.push_back(nullptr);
   benchmark::Initialize(&count, arguments.data());
-  return !benchmark::ReportUnrecognizedArguments(count, arguments.data());
+  return count > 1 ? fmt::format("{}: Google Benchmark does not know it", arguments[1]) : std::string();
+}
+
+// "--benchmark_format" and "json" of "--benchmark_format=json".
+std::pair<std::string_view, std::string_view> split(std::string_view flag) {
+  const std::size_t equals = flag.find('=');
+  if (equals == std::string_view::npos) return {flag, {}};
+  return {flag.substr(0, equals), flag.substr(equals + 1)};
+}
+
+bool is_writable(const std::filesystem::path& file) {
+  const bool is_new = !std::filesystem::exists(file);
+  const bool opens = std::ofstream(file, std::ios::app).is_open();
+  if (opens && is_new) std::filesystem::remove(file);
+  return opens;
+}
+
+// Values on which Google Benchmark ends the process, with a code that is not ours.
+std::string mistake_in(std::string_view flag) {
+  static const std::map<std::string_view, std::vector<std::string_view>> kChoices = {
+      {"--benchmark_format", {"console", "json", "csv"}},
+      {"--benchmark_out_format", {"console", "json", "csv"}},
+      {"--benchmark_time_unit", {"ns", "us", "ms", "s"}},
+  };
+  const auto [name, value] = split(flag);
+  const auto choices = kChoices.find(name);
+  if (choices != kChoices.end() &&
+      std::find(choices->second.begin(), choices->second.end(), value) == choices->second.end()) {
+    return fmt::format("{}: give one of {}", flag, fmt::join(choices->second, ", "));
+  }
+  if (name == "--benchmark_out" && !is_writable(value)) return fmt::format("{}: the file cannot be written", flag);
+  return {};
 }
 
 }  // namespace
@@ -70,8 +110,20 @@ std::string benchmark_name(const Row& row) {
                      name_of(row.load));
 }
 
+std::string mistake_in(std::vector<std::string> benchmark_flags) {
+  for (const std::string& flag : benchmark_flags) {
+    std::string mistake = mistake_in(std::string_view(flag));
+    if (!mistake.empty()) return mistake;
+  }
+  return initialise(benchmark_flags);
+}
+
 int report_through_google_benchmark(const std::vector<Row>& rows, std::vector<std::string> benchmark_flags) {
-  if (!initialise(benchmark_flags)) return 2;
+  const std::string unknown = initialise(benchmark_flags);
+  if (!unknown.empty()) {
+    std::fputs((unknown + "\n").c_str(), stderr);
+    return 2;
+  }
   benchmark::ClearRegisteredBenchmarks();
   for (const Row& row : rows) {
     const std::string fault = fault_of(row);

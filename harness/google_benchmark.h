@@ -17,6 +17,10 @@ namespace fusebench {
 /// them in globals; it ends the process itself on a flag whose value it cannot read.
 int report_through_google_benchmark(const std::vector<Row>& rows, std::vector<std::string> benchmark_flags);
 
+/// What Google Benchmark would stumble over, in one line: an unknown flag, a value that it cannot read, a file that it
+/// cannot write. Empty when there is nothing.
+std::string mistake_in(std::vector<std::string> benchmark_flags);
+
 /// case_id/variant/cold,sustained: a benchmark's name before Google Benchmark's own suffixes.
 std::string benchmark_name(const Row& row);
 

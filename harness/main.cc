@@ -1,7 +1,8 @@
+#include <fcntl.h>
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -10,12 +11,23 @@
 #include "harness/config.h"
 #include "harness/list.h"
 #include "harness/run.h"
+#include "harness/shell.h"
 #include "reports/write.h"
 
 namespace {
 
 using fusebench::RunOptions;
+using fusebench::shell_quoted;
 using fusebench::UsageError;
+
+void complain(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
+
+// Where one of them is closed, a file that the run opens would take its place, and be written by what is printed.
+void keep_standard_streams_open() {
+  for (int descriptor = 0; descriptor <= 2; ++descriptor) {
+    if (fcntl(descriptor, F_GETFD) == -1) (void)!open("/dev/null", O_RDWR);
+  }
+}
 
 std::filesystem::path default_oracle_cache() {
   if (const char* folder = std::getenv("FUSEBENCH_ORACLE_CACHE")) return folder;
@@ -50,8 +62,7 @@ int report(const std::filesystem::path& folder) {
     throw UsageError(
         fmt::format("{}: holds no results.jsonl; name the folder that `fusebench run` wrote", folder.string()));
   }
-  for (const std::string& note : fusebench::reports::write_reports(folder).notes)
-    fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& note : fusebench::reports::write_reports(folder).notes) complain("note: " + note);
   fmt::print("{}\n", (folder / "report.html").string());
   return fusebench::kPassed;
 }
@@ -63,7 +74,8 @@ int dispatch(int argc, char** argv) {
 
   RunOptions options;
   options.oracle_cache = default_oracle_cache();
-  options.command = fmt::format("{}", fmt::join(argv, argv + argc, " "));
+  options.command = shell_quoted(argv[0]);
+  for (int i = 1; i < argc; ++i) options.command += " " + shell_quoted(argv[i]);
 
   CLI::App& run = *app.add_subcommand("run", "run a sweep and write its records and reports");
   add_sweep_options(run, options);
@@ -107,16 +119,20 @@ int dispatch(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  keep_standard_streams_open();
   try {
-    return dispatch(argc, argv);
+    const int code = dispatch(argc, argv);
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+    complain("fusebench: the standard output cannot be written; is the disk full?");
+    return code == fusebench::kPassed ? fusebench::kDidNotRun : code;
   } catch (const fusebench::ConfigError& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    complain(error.what());
     return fusebench::kBadUsage;
   } catch (const UsageError& error) {
-    fmt::print(stderr, "fusebench: {}\n", error.what());
+    complain(fmt::format("fusebench: {}", error.what()));
     return fusebench::kBadUsage;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "fusebench: {}\n", error.what());
+    complain(fmt::format("fusebench: {}", error.what()));
     return fusebench::kDidNotRun;
   }
 }

@@ -1,10 +1,26 @@
 #include "harness/progress.h"
 
 #include <fmt/core.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <cstdio>
 
 namespace fusebench {
+namespace {
+
+// Progress that cannot be shown must not end a run.
+void show(const std::string& text) {
+  std::fputs(text.c_str(), stderr);
+  std::fflush(stderr);
+}
+
+}  // namespace
+
+std::size_t terminal_width(int descriptor) {
+  winsize size{};
+  return ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 120;
+}
 
 Progress::Progress(std::size_t cases, bool terminal, bool quiet) : cases_(cases), terminal_(terminal), quiet_(quiet) {}
 
@@ -25,7 +41,7 @@ void Progress::end_case(const std::string& outcome) {
   ++done_;
   if (quiet_) return;
   if (terminal_) rewrite("");
-  fmt::print(stderr, "[{}/{}] {}: {}{}\n", done_, cases_, case_, outcome, terminal_ ? "" : time_left());
+  show(fmt::format("[{}/{}] {}: {}{}\n", done_, cases_, case_, outcome, terminal_ ? "" : time_left()));
 }
 
 std::string Progress::time_left() const {
@@ -38,8 +54,8 @@ std::string Progress::time_left() const {
 
 void Progress::rewrite(const std::string& line) {
   constexpr const char* kClearLine = "\r\x1b[2K";
-  fmt::print(stderr, "{}{}", kClearLine, line.substr(0, 118));
-  std::fflush(stderr);
+  // A line that wraps cannot be cleared again.
+  show(kClearLine + line.substr(0, terminal_width(STDERR_FILENO) - 1));
 }
 
 }  // namespace fusebench

@@ -7,6 +7,9 @@
 
 namespace fusebench {
 
+/// Columns of the terminal that a file descriptor leads to; 120 where it leads to none.
+std::size_t terminal_width(int descriptor);
+
 class Progress {
  public:
   Progress(std::size_t cases, bool terminal, bool quiet);
@@ -20,7 +23,7 @@ class Progress {
 
  private:
   std::string time_left() const;
-  void rewrite(const std::string& line);
+  static void rewrite(const std::string& line);
 
   std::size_t cases_;
   bool terminal_;

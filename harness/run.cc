@@ -1,14 +1,16 @@
 #include "harness/run.h"
 
+#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <fnmatch.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -20,6 +22,7 @@
 #include "harness/progress.h"
 #include "harness/ranges.h"
 #include "harness/sha256.h"
+#include "harness/shell.h"
 #include "reports/summary.h"
 #include "reports/write.h"
 
@@ -47,25 +50,45 @@ std::unique_ptr<Device> open_device(Backend backend, int index) {
   }
 }
 
-// The folder that the run writes, checked before anything runs.
-fs::path claim_output(const RunOptions& options, const Config& config) {
-  fs::path folder = options.output.empty()
-                        ? fs::path("out") / fmt::format("{}-{:%Y%m%d-%H%M%S}", config.name, utc_now())
-                        : options.output;
-  const fs::path records = folder / "results.jsonl";
+// Makes the folder that an option names, or says why it cannot be written.
+void require_folder(std::string_view option, const fs::path& folder) {
   std::error_code status;
   if (fs::exists(folder, status) && !fs::is_directory(folder, status)) {
-    throw UsageError(fmt::format("-o {}: is a file; name a folder", folder.string()));
-  }
-  if (fs::exists(records, status) && !options.overwrite) {
-    throw UsageError(
-        fmt::format("-o {}: holds another run's records; add --overwrite to replace them, or name another folder",
-                    folder.string()));
+    throw UsageError(fmt::format("{} {}: is a file; name a folder", option, folder.string()));
   }
   fs::create_directories(folder, status);
   if (status || access(folder.c_str(), W_OK | X_OK) != 0) {
-    throw UsageError(fmt::format("-o {}: is not writable; name another folder", folder.string()));
+    throw UsageError(fmt::format("{} {}: is not writable; name another folder", option, folder.string()));
   }
+}
+
+// A folder that is this run's alone, also when another starts in the same second.
+fs::path new_folder(const Config& config) {
+  const std::string name = fmt::format("{}-{:%Y%m%d-%H%M%S}", config.name, utc_now());
+  require_folder("out:", "out");
+  for (int copy = 1;; ++copy) {
+    fs::path folder = fs::path("out") / (copy == 1 ? name : fmt::format("{}-{}", name, copy));
+    if (fs::create_directory(folder)) return folder;
+  }
+}
+
+// The folder that the run writes, checked before anything runs, and results.jsonl in it, created here.
+fs::path claim_output(const RunOptions& options, const Config& config) {
+  const fs::path folder = options.output.empty() ? new_folder(config) : options.output;
+  require_folder("-o", folder);
+  const fs::path records = folder / "results.jsonl";
+  const int file = ::open(records.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (options.overwrite ? 0 : O_EXCL), 0666);
+  if (file >= 0) {
+    ::close(file);
+  } else if (errno == EEXIST) {
+    throw UsageError(
+        fmt::format("-o {}: holds another run's records; add --overwrite to replace them, or name another folder",
+                    folder.string()));
+  } else {
+    throw UsageError(fmt::format("-o {}: results.jsonl cannot be written: {}", folder.string(),
+                                 std::generic_category().message(errno)));
+  }
+  if (options.overwrite) reports::remove_reports(folder);  // those of the records that are replaced
   return folder;
 }
 
@@ -124,11 +147,10 @@ class RecordFile {
   std::ofstream file_;
 };
 
-std::string quoted(const std::string& text) { return "'" + text + "'"; }
-
 std::string repro_command(const RunOptions& options, Backend backend, const Case& c, const std::string& variant) {
-  return fmt::format("fusebench run {} --backend {} --filter {}", options.config.string(), name_of(backend),
-                     quoted(case_id(c) + "/" + variant));
+  return fmt::format("fusebench run {} --backend {}{} --filter {}", shell_quoted(options.config.string()),
+                     name_of(backend), options.device == 0 ? "" : fmt::format(" --device {}", options.device),
+                     shell_quoted(case_id(c) + "/" + variant));
 }
 
 // What an ended case says on its progress line: "naive pass 812.4 us, fused fail".
@@ -142,17 +164,29 @@ std::string outcome_of(const std::vector<Json>& rows) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::size_t terminal_width() {
-  winsize size{};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 120;
+// Google Benchmark's JSON or CSV has stdout for itself, so that it can be read by a program.
+bool benchmark_takes_stdout(const RunOptions& options) {
+  return std::any_of(options.benchmark_flags.begin(), options.benchmark_flags.end(), [](const std::string& flag) {
+    return flag == "--benchmark_format=json" || flag == "--benchmark_format=csv";
+  });
+}
+
+// What is wrong with a flag is said before anything runs.
+void check_flags(const RunOptions& options) {
+  if (!options.dump.empty()) require_folder("--dump", options.dump);
+  if (options.benchmark_flags.empty()) return;
+  const std::string mistake = mistake_in(options.benchmark_flags);
+  if (!mistake.empty()) throw UsageError(mistake);
 }
 
 int finish(const RunOptions& options, const fs::path& folder, const std::vector<Row>& rows) {
   const reports::Records records = reports::write_reports(folder);
-  const bool terminal = isatty(STDOUT_FILENO) != 0;
-  fmt::print("{}", reports::summary(records, {.colour = terminal && std::getenv("NO_COLOR") == nullptr,
-                                              .width = terminal_width(),
-                                              .report_path = (folder / "report.html").string()}));
+  std::FILE* out = benchmark_takes_stdout(options) ? stderr : stdout;
+  const bool terminal = isatty(fileno(out)) != 0;
+  const std::string summary = reports::summary(records, {.colour = terminal && std::getenv("NO_COLOR") == nullptr,
+                                                         .width = terminal_width(fileno(out)),
+                                                         .report_path = (folder / "report.html").string()});
+  std::fputs(summary.c_str(), out);
   if (!options.benchmark_flags.empty() && report_through_google_benchmark(rows, options.benchmark_flags) != 0) {
     return kBadUsage;
   }
@@ -228,10 +262,13 @@ int run(const RunOptions& options) {
     print_plans(tasks, *device);
     return kPassed;
   }
+  check_flags(options);
   const fs::path folder = claim_output(options, config);
   RecordFile records(folder / "results.jsonl");
   records.write(header_of(options, config, device->facts()));
-  for (const std::string& warning : device->facts().warnings) fmt::print(stderr, "warning: {}\n", warning);
+  for (const std::string& warning : device->facts().warnings) {
+    std::fputs(fmt::format("warning: {}\n", warning).c_str(), stderr);
+  }
 
   const OracleCache cache(options.oracle_cache);
   Progress progress(tasks.size(), isatty(STDERR_FILENO) != 0, options.quiet);
@@ -264,6 +301,7 @@ int run(const RunOptions& options) {
 int precompute_oracle(const RunOptions& options) {
   const Backend backend = options.backend == "auto" ? Backend::cuda : backend_of(options.backend);
   const Config config = load_config(options.config, backend);
+  require_folder("--oracle-cache", options.oracle_cache);
   const OracleCache cache(options.oracle_cache);
   Progress progress(config.cases.size(), isatty(STDERR_FILENO) != 0, options.quiet);
   for (const SweepCase& entry : config.cases) {

@@ -39,4 +39,8 @@ Records write_reports(const std::filesystem::path& folder) {
   return records;
 }
 
+void remove_reports(const std::filesystem::path& folder) {
+  for (const char* name : {"results.csv", "steps.csv", "report.html"}) std::filesystem::remove(folder / name);
+}
+
 }  // namespace fusebench::reports

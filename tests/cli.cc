@@ -3,9 +3,12 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "harness/shell.h"
 #include "tests/catch.h"
 #include "tests/files.h"
 
@@ -175,4 +178,98 @@ TEST_CASE("list names ops, variants, models and devices", "[cli]") {
   for (const char* name : {"add_rmsnorm", "naive", "eigen", "fused", "llama3-8b", "seed", "cpu:"}) {
     CHECK_THAT(outcome.out, ContainsSubstring(name));
   }
+}
+
+TEST_CASE("a repro command can be pasted whatever the config is called", "[cli]") {
+  const TempFolder folder;
+  const std::string config = folder.write("it's \"odd\" $HOME.yaml", kSweep);
+  const fs::path out = folder / "out";
+  const Outcome outcome = execute(run(folder, fusebench::shell_quoted(config), "-o " + out.string()));
+  INFO(outcome.out);
+  REQUIRE(outcome.code == 0);
+  const std::string records = read_file(out / "results.jsonl");
+  const auto row = nlohmann::json::parse(records.substr(records.rfind('\n', records.size() - 2) + 1));
+  const std::string to = " -o " + (folder / "again").string();
+  CHECK(execute(row["repro"].get<std::string>().substr(10) + to).code == 0);
+  const auto header = nlohmann::json::parse(records.substr(0, records.find('\n')));
+  const std::string command = header["command"];
+  CHECK(execute(command.substr(command.find(" run ") + 1) + " --overwrite").code == 0);
+}
+
+TEST_CASE("closed and full standard streams harm neither the run nor its records", "[cli]") {
+  const TempFolder folder;
+  const std::string config = folder.write("tiny.yaml", kSweep);
+  const auto records_with = [&](const std::string& name, const std::string& redirection) {
+    // The last redirection wins over execute's own.
+    const std::string command =
+        std::string(FUSEBENCH_BINARY) + " " + run(folder, config, "-o " + (folder / name).string()) + " " + redirection;
+    CHECK(WEXITSTATUS(std::system(("exec >/dev/null 2>/dev/null; " + command).c_str())) ==
+          (redirection == ">/dev/full" ? 3 : 0));
+    return read_file(folder / (name + "/results.jsonl"));
+  };
+  for (const auto& [name, redirection] : {std::pair("closed", "2>&-"), std::pair("both", ">&- 2>&-"),
+                                          std::pair("full", "2>/dev/full"), std::pair("out", ">/dev/full")}) {
+    const std::string records = records_with(name, redirection);
+    INFO(redirection);
+    CHECK(lines_of(records) == 1 + 2 * 3);
+    CHECK(records.find("[1/2]") == std::string::npos);
+  }
+}
+
+TEST_CASE("runs that start in the same second have folders of their own", "[cli]") {
+  const TempFolder folder;
+  const std::string config = folder.write("tiny.yaml", kSweep);
+  const std::string one = std::string(FUSEBENCH_BINARY) + " " + run(folder, config, "--quiet") + " >/dev/null & ";
+  REQUIRE(std::system(("cd " + folder.path().string() + " && { " + one + one + one + "wait; }").c_str()) == 0);
+  int runs = 0;
+  for (const auto& entry : fs::directory_iterator(folder / "out")) {
+    ++runs;
+    CHECK(lines_of(read_file(entry.path() / "results.jsonl")) == 1 + 2 * 3);
+  }
+  CHECK(runs == 3);
+}
+
+TEST_CASE("mistakes in Google Benchmark's flags and in folders are found before the run", "[cli]") {
+  const TempFolder folder;
+  const std::string config = folder.write("tiny.yaml", kSweep);
+  for (const char* flag : {"--benchmark_format=xml", "--benchmark_out_format=xml", "--benchmark_time_unit=day",
+                           "--benchmark_out=/nonexistent/x.json", "--benchmark_bogus=1", "--dump /proc/none"}) {
+    const Outcome outcome = execute(run(folder, config, "-o " + (folder / "out").string() + " " + flag));
+    INFO(flag << "\n" << outcome.out);
+    CHECK(outcome.code == 2);
+    CHECK(lines_of(outcome.out) == 1);
+    CHECK_FALSE(fs::exists(folder / "out"));
+  }
+  const Outcome oracle = execute("oracle " + config + " --oracle-cache /proc/none");
+  CHECK(oracle.code == 2);
+  CHECK_THAT(oracle.out, ContainsSubstring("--oracle-cache /proc/none: is not writable"));
+}
+
+TEST_CASE("Google Benchmark's JSON has stdout for itself", "[cli]") {
+  const TempFolder folder;
+  const std::string config = folder.write("tiny.yaml", kSweep);
+  const fs::path json = folder / "stdout.json";
+  const std::string command = std::string(FUSEBENCH_BINARY) + " " +
+                              run(folder, config, "-o " + (folder / "out").string() + " --benchmark_format=json") +
+                              " 2>/dev/null >" + json.string();
+  REQUIRE(std::system(command.c_str()) == 0);
+  CHECK(nlohmann::json::parse(read_file(json))["benchmarks"].size() >= 6);
+}
+
+TEST_CASE("an interrupted run leaves the records so far, and no report of the run that it replaced", "[cli]") {
+  const TempFolder folder;
+  const std::string config = folder.write("tiny.yaml", kSweep);
+  const fs::path out = folder / "out";
+  REQUIRE(execute(run(folder, config, "-o " + out.string())).code == 0);
+  const std::string slow = folder.write("slow.yaml",
+                                        "name: slow\nmeasure: {max_seconds: 60, samples: 100000}\nsweep:\n"
+                                        "  - {op: rmsnorm, dim: 64, seq: [1, 2], dtype: fp16}\n"
+                                        "  - {op: rmsnorm, dim: 64, seq: 1, dtype: fp32}\n");
+  const std::string command = "timeout -s INT 1 " + std::string(FUSEBENCH_BINARY) + " " +
+                              run(folder, slow, "--overwrite -o " + out.string()) + " >/dev/null 2>&1";
+  CHECK(std::system(command.c_str()) != 0);
+  CHECK(lines_of(read_file(out / "results.jsonl")) == 1 + 2 * 3);
+  CHECK_FALSE(fs::exists(out / "results.csv"));
+  CHECK(execute("report " + out.string()).code == 0);
+  CHECK(lines_of(read_file(out / "results.csv")) == 1 + 2 * 3);
 }
