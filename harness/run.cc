@@ -74,7 +74,7 @@ fs::path new_folder(const Config& config) {
 
 // The folder that the run writes, checked before anything runs, and results.jsonl in it, created here.
 fs::path claim_output(const RunOptions& options, const Config& config) {
-  const fs::path folder = options.output.empty() ? new_folder(config) : options.output;
+  fs::path folder = options.output.empty() ? new_folder(config) : options.output;
   require_folder("-o", folder);
   const fs::path records = folder / "results.jsonl";
   const int file = ::open(records.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (options.overwrite ? 0 : O_EXCL), 0666);
