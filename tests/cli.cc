@@ -36,7 +36,7 @@ Outcome execute(const std::string& arguments) {
 const char* const kSweep = R"(name: tiny
 measure: {warmup: 1, samples: 3}
 sweep:
-  - {op: [rmsnorm, attention], dim: 64, heads: 4, batch: 2, seq: 5}
+  - {op: [rmsnorm, attention], dim: 64, heads: 4, batch: 2, seq: 5, variants: [naive, eigen, fused]}
 )";
 
 std::string run(const TempFolder& folder, const std::string& config, const std::string& more = "") {
