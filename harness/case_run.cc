@@ -8,6 +8,7 @@
 
 #include "harness/binding.h"
 #include "harness/dump.h"
+#include "harness/host_memory.h"
 #include "harness/ranges.h"
 #include "harness/sampler.h"
 #include "harness/verify.h"
@@ -130,7 +131,7 @@ class CaseRun {
       if (context_.base_offset_elements != 0) t.alignment_bytes = bytes_of(case_.dtype);
       return t;
     }();
-    const bool sampled = static_cast<std::int64_t>(choose_rows(case_, context_.measure.verify).size()) < case_.tokens();
+    const bool sampled = most_rows(case_, context_.measure.verify) < case_.tokens();
     if (sampled &&
         std::none_of(contenders_.begin(), contenders_.end(), [](const Contender& s) { return s.name == "naive"; })) {
       contenders_.insert(contenders_.begin(), {.name = "naive", .witness = true});
@@ -153,16 +154,25 @@ class CaseRun {
     }
   }
 
-  // Who fits into device memory, found before anything is allocated.
+  // Who fits into memory, found before anything is allocated. On the CPU host and device share it.
   void admit() {
+    const std::int64_t host = host_bytes_needed(case_, spec_, context_.measure.verify);
+    const std::int64_t available_on_host = available_host_bytes();
+    if (host > available_on_host) {
+      abandon(Verdict::unsupported,
+              fmt::format("needs {} bytes of host memory for inputs and expected rows, {} are available", host,
+                          available_on_host));
+      return;
+    }
     const std::int64_t available = device_.free_bytes();
-    std::int64_t resident = CaseMemory::bytes_needed(spec_);
+    const bool shared = device_.facts().backend == Backend::cpu;
+    std::int64_t resident = saturating_sum(CaseMemory::bytes_needed(spec_), shared ? host : 0);
     std::int64_t workspace = 0;
     for (Contender& contender : contenders_) {
       if (!contender.alive()) continue;
       const std::int64_t prepared = BoundPlan::prepared_bytes(*contender.planned);
       const std::int64_t arena = std::max(workspace, BoundPlan::workspace_bytes(*contender.planned));
-      const std::int64_t needed = resident + prepared + arena;
+      const std::int64_t needed = saturating_sum(resident, prepared + arena);
       if (needed > available) {
         contender.leave(
             Verdict::unsupported,

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "harness/device.h"
+#include "harness/host_memory.h"
 #include "harness/mix.h"
 
 namespace fusebench {
@@ -44,13 +45,7 @@ class CpuDevice final : public Device {
   const DeviceFacts& facts() const override { return facts_; }
   Exec exec() const override { return {}; }
 
-  std::int64_t free_bytes() const override {
-    std::ifstream file("/proc/meminfo");
-    for (std::string line; std::getline(file, line);) {
-      if (line.rfind("MemAvailable:", 0) == 0) return std::strtoll(line.c_str() + 13, nullptr, 10) * 1024;
-    }
-    return facts_.memory_bytes;
-  }
+  std::int64_t free_bytes() const override { return available_host_bytes(); }
 
   void* allocate(std::int64_t bytes) override {
     const std::size_t rounded = (static_cast<std::size_t>(bytes) + 255) / 256 * 256;

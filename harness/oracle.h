@@ -20,6 +20,9 @@ struct VerifyRows {
 /// the case's seed. Sorted, without repeats. (A row holds every head, so every head is checked in every row.)
 std::vector<std::int64_t> choose_rows(const Case& c, const VerifyRows& verify);
 
+/// No fewer than choose_rows returns, without making them: all of a case may be more than memory holds.
+std::int64_t most_rows(const Case& c, const VerifyRows& verify);
+
 /// One output tensor's expected rows. `expected` and `replica` are [rows.size(), cols], row-major.
 struct ExpectedTensor {
   std::string name;

@@ -87,11 +87,16 @@ std::vector<std::int64_t> all_rows(std::int64_t tokens) {
 
 }  // namespace
 
+std::int64_t most_rows(const Case& c, const VerifyRows& verify) {
+  if (verify.full) return c.tokens();
+  const std::int64_t asked = verify.rows_per_case > 0 ? verify.rows_per_case : default_rows(c);
+  return std::min(std::max(asked, c.batch), c.tokens());  // no batch goes unchecked
+}
+
 std::vector<std::int64_t> choose_rows(const Case& c, const VerifyRows& verify) {
   const std::int64_t tokens = c.tokens();
-  const std::int64_t asked = verify.rows_per_case > 0 ? verify.rows_per_case : default_rows(c);
-  const std::int64_t wanted = std::max(asked, c.batch);  // no batch goes unchecked
-  if (verify.full || wanted >= tokens) return all_rows(tokens);
+  const std::int64_t wanted = most_rows(c, verify);
+  if (wanted >= tokens) return all_rows(tokens);
 
   RowSample sample(tokens, wanted);
   sample.add(0);

@@ -7,6 +7,19 @@
 namespace fusebench {
 namespace {
 
+// No memory holds an intermediate as large as that, and sums of fewer than a hundred such stay under 2^63.
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 56;
+
+void check_size(const std::string& name, DType dtype, std::int64_t rows, std::int64_t cols) {
+  std::int64_t bytes = 0;
+  if (!__builtin_mul_overflow(rows, cols, &bytes) && !__builtin_mul_overflow(bytes, bytes_of(dtype), &bytes) &&
+      bytes <= kMostBytes) {
+    return;
+  }
+  throw Unsupported("the intermediate " + name + " [" + std::to_string(rows) + ", " + std::to_string(cols) +
+                    "] passes 2^56 bytes");
+}
+
 std::int64_t sum(const std::vector<Access>& accesses) {
   return std::accumulate(accesses.begin(), accesses.end(), std::int64_t{0},
                          [](std::int64_t bytes, const Access& access) { return bytes + access.bytes; });
@@ -54,11 +67,13 @@ TensorId Plan::op_tensor(std::string_view name) const {
 }
 
 TensorId Plan::workspace(std::string name, DType dtype, std::int64_t rows, std::int64_t cols) {
+  check_size(name, dtype, rows, cols);
   tensors_.push_back({std::move(name), Storage::workspace, dtype, rows, cols});
   return static_cast<TensorId>(tensors_.size() - 1);
 }
 
 TensorId Plan::prepared(std::string name, DType dtype, std::int64_t rows, std::int64_t cols) {
+  check_size(name, dtype, rows, cols);
   tensors_.push_back({std::move(name), Storage::prepared, dtype, rows, cols});
   return static_cast<TensorId>(tensors_.size() - 1);
 }

@@ -92,6 +92,7 @@ class Plan {
   explicit Plan(const OpSpec& spec);
 
   TensorId op_tensor(std::string_view name) const;
+  /// Both throw Unsupported where the tensor passes 2^56 bytes.
   TensorId workspace(std::string name, DType dtype, std::int64_t rows, std::int64_t cols);
   TensorId prepared(std::string name, DType dtype, std::int64_t rows, std::int64_t cols);
 

@@ -19,6 +19,7 @@
 #include "harness/binding.h"
 #include "harness/case_run.h"
 #include "harness/google_benchmark.h"
+#include "harness/host_memory.h"
 #include "harness/progress.h"
 #include "harness/ranges.h"
 #include "harness/sha256.h"
@@ -40,6 +41,11 @@ bool matches(const std::vector<std::string>& filters, const std::string& id, con
            return fnmatch(glob.c_str(), id.c_str(), 0) == 0 || fnmatch(glob.c_str(), variant.c_str(), 0) == 0 ||
                   fnmatch(glob.c_str(), row.c_str(), 0) == 0;
          });
+}
+
+UsageError no_match(const std::vector<std::string>& filters, const Config& config) {
+  return UsageError(fmt::format("--filter {}: no row matches; `fusebench run {} --dry-run` lists them",
+                                fmt::join(filters, ", "), shell_quoted(config.path.string())));
 }
 
 std::unique_ptr<Device> open_device(Backend backend, int index) {
@@ -236,10 +242,7 @@ std::vector<Task> tasks_of(const Config& config, Backend backend, const std::vec
     }
     if (!task.variants.empty()) tasks.push_back(std::move(task));
   }
-  if (tasks.empty()) {
-    throw UsageError(fmt::format("--filter {}: no row matches; `fusebench run {} --dry-run` lists them",
-                                 fmt::join(filters, ", "), config.path.string()));
-  }
+  if (tasks.empty()) throw no_match(filters, config);
   return tasks;
 }
 
@@ -304,6 +307,8 @@ int precompute_oracle(const RunOptions& options) {
   require_folder("--oracle-cache", options.oracle_cache);
   const OracleCache cache(options.oracle_cache);
   Progress progress(config.cases.size(), isatty(STDERR_FILENO) != 0, options.quiet);
+  std::size_t matched = 0;
+  bool left_out = false;
   for (const SweepCase& entry : config.cases) {
     std::vector<std::string> names = entry.variants.empty() ? registry().names(backend) : entry.variants;
     names.emplace_back();  // a build without CUDA knows no variant of it, but every case
@@ -311,7 +316,15 @@ int precompute_oracle(const RunOptions& options) {
                      [&](const std::string& name) { return matches(options.filters, case_id(entry.c), name); })) {
       continue;
     }
+    ++matched;
     progress.begin_case(case_id(entry.c));
+    const std::int64_t needed = host_bytes_needed(entry.c, spec_of(entry.c), config.measure.verify);
+    const std::int64_t available = available_host_bytes();
+    if (needed > available) {
+      left_out = true;
+      progress.end_case(fmt::format("left out: needs {} bytes of host memory, {} are available", needed, available));
+      continue;
+    }
     const std::vector<std::int64_t> rows = choose_rows(entry.c, config.measure.verify);
     Expected expected;
     const bool known = cache.load(entry.c, rows, expected);
@@ -321,8 +334,9 @@ int precompute_oracle(const RunOptions& options) {
     }
     progress.end_case(fmt::format("{} rows {}", rows.size(), known ? "already there" : "computed"));
   }
+  if (matched == 0) throw no_match(options.filters, config);
   fmt::print("{}\n", fs::absolute(options.oracle_cache).string());
-  return kPassed;
+  return left_out ? kDidNotRun : kPassed;
 }
 
 }  // namespace fusebench

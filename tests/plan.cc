@@ -151,3 +151,11 @@ TEST_CASE("a tensor that no step touches takes no memory", "[plan]") {
   plan.add(touching({plan.all(plan.op_tensor("x"))}, {plan.all(plan.op_tensor("y"))}));
   CHECK(lay_out_workspace(plan, 256).bytes == 0);
 }
+
+TEST_CASE("an intermediate whose bytes pass 2^56 is refused, also where its size wraps around", "[plan]") {
+  Plan plan = empty_plan();
+  const std::int64_t large = std::int64_t{1} << 31;
+  CHECK_THROWS_AS(plan.workspace("scores", DType::fp32, large, large), Unsupported);
+  CHECK_THROWS_AS(plan.prepared("weights", DType::fp16, large * large, 4), Unsupported);
+  CHECK_NOTHROW(plan.workspace("fits", DType::fp32, large, 1 << 23));
+}
