@@ -26,7 +26,8 @@ TEST_CASE("host memory covers inputs, the outputs of two variants and the expect
   CHECK(needed(c) > 3 * tensor);
   CHECK(needed(c) < 3 * tensor + gib / 4);
   CHECK(needed(c, {.full = true}) > 3 * tensor + 2 * 8 * 4096 * std::int64_t{500000});
-  CHECK(needed(rmsnorm(1, std::int64_t{1} << 57), {.full = true}) == std::numeric_limits<std::int64_t>::max());
+  // As large as a case may be: no overflow.
+  CHECK(needed(rmsnorm(1, std::int64_t{1} << 54), {.full = true}) > std::int64_t{1} << 59);
   CHECK(saturating_sum(std::numeric_limits<std::int64_t>::max(), 1) == std::numeric_limits<std::int64_t>::max());
   CHECK(available_host_bytes() > 0);
 }
