@@ -366,11 +366,10 @@ class CaseRun {
   // --- records ---
 
   void report(const Mode mode, const std::vector<Timing>& timings) {
+    const std::size_t first = rows_.size();  // of this mode's rows
     for (std::size_t i = 0; i < contenders_.size(); ++i) {
       if (!contenders_[i].witness) rows_.push_back(row_of(contenders_[i], mode, timings[i]));
     }
-    const std::size_t first = rows_.size() - std::count_if(contenders_.begin(), contenders_.end(),
-                                                           [](const Contender& s) { return !s.witness; });
     for (std::size_t i = first; i < rows_.size(); ++i) {
       rows_[i].speedup_vs_naive = speedup(first, i, "naive");
       rows_[i].speedup_vs_cublas = speedup(first, i, std::string(library_name(device_.facts().backend)));
