@@ -190,9 +190,10 @@ std::int64_t BoundPlan::prepared_bytes(const Plan& plan) {
 void BoundPlan::prepare() {
   const Exec exec = device_.exec();
   if (!plan_.preparation().empty()) {
-    prepare_us_ = device_.time_us([&] {
+    const auto all = [&] {
       for (const Step& step : plan_.preparation()) step.launch(exec, bindings_);
-    });
+    };
+    prepare_us_ = device_.time({all}, false).us.front();
   }
   prepared_checksum_ = device_.checksum(prepared_.data(), prepared_bytes(plan_));
   for (Step& step : plan_.steps()) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/counters.h"
 #include "harness/plan.h"
 
 namespace fusebench {
@@ -28,6 +29,16 @@ struct DeviceFacts {
   std::vector<std::string> warnings;             ///< a busy GPU, a MIG slice
 };
 
+/// How long each of several pieces of work took.
+struct Times {
+  std::vector<double> us;
+  double sm_mhz = 0;  ///< clock of the multiprocessors meanwhile; 0 where it is not known
+  bool held = false;  ///< all was queued before the first began, so that no time of the host's is in them
+};
+
+/// Traffic of a known size: every byte is read, or written, or both, once.
+enum class Transfer : std::uint8_t { copy, read, write };
+
 /// One backend's memory, stream and clock. Calls throw std::runtime_error that names the failing call, file and line.
 class Device {
  public:
@@ -45,12 +56,21 @@ class Device {
   /// Depends on every bit and its position.
   virtual std::uint64_t checksum(const void* device, std::int64_t bytes) = 0;
 
-  /// Writes twice the last-level cache, then reads as many clean bytes, so that what follows starts cold and no dirty
-  /// line is written back inside it. Resets persisting lines.
+  /// Writes twice the last-level cache, then drains it, so that what follows starts cold and no dirty line is written
+  /// back inside it. Resets persisting lines.
   virtual void flush_cache() = 0;
+  /// Reads clean bytes, twice the last-level cache, which drives out what is dirty.
+  virtual void drain_cache() = 0;
   virtual void synchronize() = 0;
-  /// The device's time from the start of `work` to its end; host overhead counts only where the device waits for it.
-  virtual double time_us(const std::function<void()>& work) = 0;
+  /// The device's times of `works`, queued one behind the other. With `hold` they begin when all are queued: no work may
+  /// wait for the device, as a first launch does.
+  virtual Times time(const std::vector<std::function<void()>>& works, bool hold) = 0;
+  /// Queues a copy from `from`, a read of it, or a write to `to`, of a multiple of 16 bytes at bases that are aligned so.
+  virtual void transfer(Transfer kind, void* to, const void* from, std::int64_t bytes) = 0;
+  virtual void launch_empty() = 0;           ///< queues a kernel that does nothing
+  virtual void launch_delay(double us) = 0;  ///< queues work that takes so long and moves nothing
+  /// Throws std::runtime_error that says why the device's counters cannot be read. One at a time.
+  virtual std::unique_ptr<Counters> open_counters() = 0;
   /// Records what `work` launches and returns a function that replays it as one graph. Throws where there are none.
   virtual std::function<void()> capture(const std::function<void()>& work) = 0;
 

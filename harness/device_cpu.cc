@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include "harness/device.h"
 #include "harness/host_memory.h"
 #include "harness/mix.h"
+#include "harness/parallel.h"
 
 namespace fusebench {
 namespace {
@@ -28,6 +30,19 @@ std::int64_t last_level_cache_bytes() {
   const long l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
   const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
   return std::max({l3, l2, 1L << 20});
+}
+
+using Clock = std::chrono::steady_clock;
+
+double microseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
+std::uint64_t sum_of(const void* data, std::size_t bytes) {
+  const auto* words = static_cast<const std::uint64_t*>(data);
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < bytes / sizeof(std::uint64_t); ++i) sum += words[i];
+  return sum;
 }
 
 class CpuDevice final : public Device {
@@ -76,16 +91,42 @@ class CpuDevice final : public Device {
   }
 
   void flush_cache() override {
-    std::uint64_t sum = 0;
     for (std::uint64_t& word : flush_) word += 1;
+    drain_cache();
+  }
+  void drain_cache() override {
+    std::uint64_t sum = 0;
     for (const std::uint64_t word : flush_) sum += word;
     sink_ = sum;
   }
   void synchronize() override {}
-  double time_us(const std::function<void()>& work) override {
-    const auto start = std::chrono::steady_clock::now();
-    work();
-    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+  Times time(const std::vector<std::function<void()>>& works, bool /*hold*/) override {
+    Times times{.held = true};  // nothing is queued: each piece of work runs when it is called
+    for (const std::function<void()>& work : works) {
+      const auto start = Clock::now();
+      work();
+      times.us.push_back(microseconds_since(start));
+    }
+    return times;
+  }
+  void transfer(Transfer kind, void* to, const void* from, std::int64_t bytes) override {
+    parallel_ranges(bytes, 1 << 20, [&](std::int64_t first, std::int64_t last) {
+      const auto size = static_cast<std::size_t>(last - first);
+      const auto* source = static_cast<const std::byte*>(from) + first;
+      auto* target = static_cast<std::byte*>(to) + first;
+      if (kind == Transfer::copy) std::memcpy(target, source, size);
+      if (kind == Transfer::write) std::memset(target, 1, size);
+      if (kind == Transfer::read) sink_ = sum_of(source, size);
+    });
+  }
+  void launch_empty() override {}
+  void launch_delay(double us) override {
+    const auto start = Clock::now();
+    while (microseconds_since(start) < us) {
+    }
+  }
+  std::unique_ptr<Counters> open_counters() override {
+    throw std::runtime_error("traffic on the CPU is modelled, not counted");
   }
   std::function<void()> capture(const std::function<void()>& /*work*/) override {
     throw Unsupported("graphs exist on CUDA alone");
@@ -94,7 +135,7 @@ class CpuDevice final : public Device {
  private:
   DeviceFacts facts_;
   std::vector<std::uint64_t> flush_;
-  volatile std::uint64_t sink_ = 0;
+  std::atomic<std::uint64_t> sink_ = 0;
 };
 
 }  // namespace

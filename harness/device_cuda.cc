@@ -7,8 +7,10 @@
 #include <stdexcept>
 #include <string>
 
+#include "harness/counters_cuda.h"
 #include "harness/device.h"
 #include "harness/device_kernels.h"
+#include "harness/stopwatch_cuda.h"
 #include "kernels/cuda_check.h"
 
 namespace fusebench {
@@ -16,12 +18,11 @@ namespace {
 
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(int index) {
+  explicit CudaDevice(int index) : index_(index) {
     FUSEBENCH_CUDA_CHECK(cudaSetDevice(index));
     FUSEBENCH_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-    FUSEBENCH_CUDA_CHECK(cudaEventCreate(&start_));
-    FUSEBENCH_CUDA_CHECK(cudaEventCreate(&stop_));
     read_facts(index);
+    stopwatch_ = std::make_unique<Stopwatch>(stream_, facts_.multiprocessors);
     flush_bytes_ = 2 * std::max<std::int64_t>(facts_.l2_bytes, 1 << 20);
     FUSEBENCH_CUDA_CHECK(cudaMalloc(&dirty_, static_cast<std::size_t>(flush_bytes_)));
     FUSEBENCH_CUDA_CHECK(cudaMalloc(&clean_, static_cast<std::size_t>(flush_bytes_)));
@@ -32,8 +33,7 @@ class CudaDevice final : public Device {
     cudaFree(dirty_);
     cudaFree(clean_);
     cudaFree(sum_);
-    cudaEventDestroy(start_);
-    cudaEventDestroy(stop_);
+    stopwatch_.reset();
     cudaStreamDestroy(stream_);
   }
   CudaDevice(const CudaDevice&) = delete;
@@ -80,18 +80,32 @@ class CudaDevice final : public Device {
     FUSEBENCH_CUDA_CHECK(cudaCtxResetPersistingL2Cache());
     launch_write(dirty_, flush_bytes_, ++flushes_, grid(), stream_);
     FUSEBENCH_CUDA_CHECK(cudaGetLastError());
+    drain_cache();
+  }
+  void drain_cache() override {
     launch_read(clean_, flush_bytes_, reinterpret_cast<unsigned*>(sum_), grid(), stream_);
     FUSEBENCH_CUDA_CHECK(cudaGetLastError());
   }
   void synchronize() override { FUSEBENCH_CUDA_CHECK(cudaStreamSynchronize(stream_)); }
-  double time_us(const std::function<void()>& work) override {
-    FUSEBENCH_CUDA_CHECK(cudaEventRecord(start_, stream_));
-    work();
-    FUSEBENCH_CUDA_CHECK(cudaEventRecord(stop_, stream_));
-    FUSEBENCH_CUDA_CHECK(cudaEventSynchronize(stop_));
-    float ms = 0;
-    FUSEBENCH_CUDA_CHECK(cudaEventElapsedTime(&ms, start_, stop_));
-    return 1e3 * static_cast<double>(ms);
+  Times time(const std::vector<std::function<void()>>& works, bool hold) override {
+    return stopwatch_->time(works, hold);
+  }
+  void transfer(Transfer kind, void* to, const void* from, std::int64_t bytes) override {
+    if (kind == Transfer::copy) launch_copy(to, from, bytes, grid(), stream_);
+    if (kind == Transfer::read) launch_read(from, bytes, reinterpret_cast<unsigned*>(sum_), grid(), stream_);
+    if (kind == Transfer::write) launch_write(to, bytes, ++flushes_, grid(), stream_);
+    FUSEBENCH_CUDA_CHECK(cudaGetLastError());
+  }
+  void launch_empty() override {
+    fusebench::launch_empty(stream_);
+    FUSEBENCH_CUDA_CHECK(cudaGetLastError());
+  }
+  void launch_delay(double us) override {
+    fusebench::launch_delay(us, stream_);
+    FUSEBENCH_CUDA_CHECK(cudaGetLastError());
+  }
+  std::unique_ptr<Counters> open_counters() override {
+    return open_cupti_counters(index_, [this] { synchronize(); });
   }
   std::function<void()> capture(const std::function<void()>& work) override {
     cudaGraph_t graph = nullptr;
@@ -149,10 +163,10 @@ class CudaDevice final : public Device {
   }
   int grid() const { return 4 * facts_.multiprocessors; }
 
+  int index_;
   DeviceFacts facts_;
   cudaStream_t stream_ = nullptr;
-  cudaEvent_t start_ = nullptr;
-  cudaEvent_t stop_ = nullptr;
+  std::unique_ptr<Stopwatch> stopwatch_;
   std::int64_t flush_bytes_ = 0;
   void* dirty_ = nullptr;
   void* clean_ = nullptr;

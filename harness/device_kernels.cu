@@ -44,6 +44,56 @@ __global__ void read_kernel(const uint4* data, long long words, unsigned* sink) 
   if (sum != 0) *sink = sum;
 }
 
+// Several loads in flight a thread before the first store.
+__global__ void copy_kernel(uint4* to, const uint4* from, long long words) {
+  constexpr int kUnroll = 4;
+  const long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
+  long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+  for (; i + (kUnroll - 1) * stride < words; i += kUnroll * stride) {
+    uint4 held[kUnroll];
+#pragma unroll
+    for (int k = 0; k < kUnroll; ++k) held[k] = __ldcs(from + i + k * stride);
+#pragma unroll
+    for (int k = 0; k < kUnroll; ++k) __stcs(to + i + k * stride, held[k]);
+  }
+  for (; i < words; i += stride) to[i] = from[i];
+}
+
+__global__ void empty_kernel() {}
+
+__device__ unsigned long long device_ns() {
+  unsigned long long ns;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
+  return ns;
+}
+
+__device__ void spin(unsigned long long ns) {
+  const unsigned long long start = device_ns();
+  while (device_ns() - start < ns) {
+  }
+}
+
+__global__ void delay_kernel(unsigned long long ns) { spin(ns); }
+
+__global__ void hold_kernel(const volatile unsigned* released, unsigned ticket, volatile unsigned* timed_out,
+                            unsigned long long timeout_ns) {
+  const unsigned long long start = device_ns();
+  while (*released != ticket) {
+    if (device_ns() - start < timeout_ns) continue;
+    *timed_out = ticket;
+    return;
+  }
+}
+
+__global__ void stamp_kernel(ClockStamp* stamps, unsigned long long spin_ns) {
+  spin(spin_ns);
+  unsigned multiprocessor;
+  asm volatile("mov.u32 %0, %smid;" : "=r"(multiprocessor));
+  stamps[multiprocessor] = {static_cast<unsigned long long>(clock64()), device_ns()};
+}
+
+unsigned long long ns_of(double us) { return static_cast<unsigned long long>(us * 1e3); }
+
 }  // namespace
 
 void launch_checksum(const void* data, std::int64_t bytes, unsigned long long* sum, int blocks, Stream stream) {
@@ -56,6 +106,22 @@ void launch_write(void* data, std::int64_t bytes, unsigned value, int blocks, St
 
 void launch_read(const void* data, std::int64_t bytes, unsigned* sink, int blocks, Stream stream) {
   read_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const uint4*>(data), bytes / 16, sink);
+}
+
+void launch_copy(void* to, const void* from, std::int64_t bytes, int blocks, Stream stream) {
+  copy_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<uint4*>(to), static_cast<const uint4*>(from), bytes / 16);
+}
+
+void launch_empty(Stream stream) { empty_kernel<<<1, 1, 0, stream>>>(); }
+
+void launch_delay(double us, Stream stream) { delay_kernel<<<1, 1, 0, stream>>>(ns_of(us)); }
+
+void launch_hold(const unsigned* released, unsigned ticket, unsigned* timed_out, double timeout_us, Stream stream) {
+  hold_kernel<<<1, 1, 0, stream>>>(released, ticket, timed_out, ns_of(timeout_us));
+}
+
+void launch_stamp(ClockStamp* stamps, int multiprocessors, double spin_us, Stream stream) {
+  stamp_kernel<<<multiprocessors, 1, 0, stream>>>(stamps, ns_of(spin_us));
 }
 
 }  // namespace fusebench
