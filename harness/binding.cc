@@ -103,6 +103,13 @@ void CaseMemory::poison_outputs() {
   }
 }
 
+void CaseMemory::poison_some_outputs(std::uint64_t seed) {
+  for (const Place& place : places_) {
+    for_each_block(place, true,
+                   [&](std::byte* data, std::int64_t bytes) { device_.fill_some(data, kPoisonByte, bytes, seed); });
+  }
+}
+
 std::uint64_t CaseMemory::input_checksum() const {
   std::uint64_t sum = 0;
   for (const Place& place : places_) {
@@ -168,6 +175,7 @@ BoundPlan::BoundPlan(Device& device, Plan plan, const CaseMemory& memory)
     if (tensor.storage == Storage::op) {
       addresses.push_back(memory.address(tensor.name));
     } else if (tensor.storage == Storage::workspace) {
+      if (layout.offsets[i] < 0) throw std::logic_error(tensor.name + ": no step declares that it writes or reads it");
       addresses.push_back(workspace_ + layout.offsets[i]);
     } else {
       addresses.push_back(prepared_.data() + prepared);
@@ -209,6 +217,10 @@ void BoundPlan::poison_workspace() const {
   device_.fill(workspace_ + workspace_bytes_, kGuardByte, kGuardBytes);
 }
 
+void BoundPlan::poison_some_workspace(std::uint64_t seed) const {
+  device_.fill_some(workspace_, kPoisonByte, workspace_bytes_, seed);
+}
+
 std::string BoundPlan::damage() const {
   if (const auto hit = hit_in(device_, workspace_ + workspace_bytes_, kGuardBytes)) {
     return fmt::format("wrote {} bytes past the end of its workspace", hit->first + 1);
@@ -225,11 +237,13 @@ bool BoundPlan::prepared_is_unchanged() const {
 }
 
 void BoundPlan::launch() const {
-  const Exec exec = device_.exec();
-  for (const Step& step : plan_.steps()) {
-    const Range range(step.name, step.bytes_read() + step.bytes_written());
-    step.launch(exec, bindings_);
-  }
+  for (std::size_t i = 0; i < plan_.steps().size(); ++i) launch_step(i);
+}
+
+void BoundPlan::launch_step(std::size_t index) const {
+  const Step& step = plan_.steps()[index];
+  const Range range(step.name, step.bytes_read() + step.bytes_written());
+  step.launch(device_.exec(), bindings_);
 }
 
 }  // namespace fusebench

@@ -26,7 +26,9 @@ class CaseMemory {
   const DeviceMemory& workspace() const { return workspace_; }
   std::byte* address(std::string_view name) const;
 
-  void poison_outputs();                  ///< with NaN, a cache's new rows too
+  void poison_outputs();  ///< with NaN, a cache's new rows too
+  /// A few of their elements alone, drawn by `seed`: for a launch that must find the cache as another left it.
+  void poison_some_outputs(std::uint64_t seed);
   std::uint64_t input_checksum() const;   ///< of inputs and of a cache's past rows
   std::uint64_t output_checksum() const;  ///< of outputs and of a cache's new rows
   /// The output tensor as [tokens, cols]: a cache's new rows alone.
@@ -63,7 +65,9 @@ class BoundPlan {
   /// Fills the plan's intermediates with NaN, so that those of an earlier launch cannot stand in for one that is not
   /// written; no other plan's, so that what is hot stays so. Behind them stands a guard.
   void poison_workspace() const;
+  void poison_some_workspace(std::uint64_t seed) const;  ///< see CaseMemory::poison_some_outputs
   void launch() const;
+  void launch_step(std::size_t index) const;
   /// What a launch since poison_workspace wrote past the plan's own memory; empty when the guards are whole.
   std::string damage() const;
   bool prepared_is_unchanged() const;  ///< since the preparation steps were done

@@ -9,8 +9,12 @@
 #include "harness/binding.h"
 #include "harness/dump.h"
 #include "harness/host_memory.h"
+#include "harness/load.h"
 #include "harness/ranges.h"
 #include "harness/sampler.h"
+#include "harness/statistics.h"
+#include "harness/step_times.h"
+#include "harness/traffic.h"
 #include "harness/verify.h"
 #include "variants/choose.h"
 
@@ -18,6 +22,8 @@ namespace fusebench {
 namespace {
 
 constexpr std::size_t kRowsToOracle = 8;  // of those in which a variant and naive disagree
+constexpr int kTurns = 5;                 // a variant's samples under sustained load come in so many
+constexpr double kStepTimesShare = 0.2;   // of max_seconds: the steps are timed beside the samples
 
 // A variant on its way through the stages. It leaves with a verdict other than pass, and is then not timed.
 struct Contender {
@@ -55,7 +61,11 @@ std::vector<Mode> modes_of(const Measure& measure) {
 class CaseRun {
  public:
   CaseRun(const Case& c, const std::vector<std::string>& names, CaseContext& context)
-      : case_(c), context_(context), device_(context.device), spec_(spec_of(c)) {
+      : case_(c),
+        context_(context),
+        device_(context.device),
+        spec_(spec_of(c)),
+        load_(context.device, context.measure.load) {
     for (const std::string& name : names) contenders_.push_back({.name = name});
   }
 
@@ -72,18 +82,16 @@ class CaseRun {
         lost_ = lost.what();
       }
     }
-    for (const Mode mode : modes_of(context_.measure)) {
-      std::vector<Timing> timings(contenders_.size());
-      if (lost_.empty()) {
-        try {
-          timings = time(mode);
-        } catch (const DeviceLost& lost) {
-          lost_ = lost.what();
-        }
-      }
-      report(mode, timings);
+    const std::vector<Mode> modes = modes_of(context_.measure);
+    std::vector<std::vector<Timing>> timings(modes.size(), std::vector<Timing>(contenders_.size()));
+    try {
+      for (std::size_t m = 0; m < modes.size() && lost_.empty(); ++m) time(modes[m], timings[m]);
+      if (lost_.empty()) count(modes, timings);
+    } catch (const DeviceLost& lost) {
+      lost_ = lost.what();
     }
-    return {std::move(rows_), lost_};
+    for (std::size_t m = 0; m < modes.size(); ++m) report(modes[m], timings[m]);
+    return {std::move(rows_), std::move(controls_), lost_};
   }
 
  private:
@@ -93,6 +101,10 @@ class CaseRun {
     std::string reason = "not timed";
     bool deterministic = true;  // every timed launch gave the verified one's bits
     std::string failure = {};   // of the first timed launch that is wrong
+    std::function<void()> launch = {};
+    Known<StepTimes> steps = {};
+    Known<PlanTraffic> traffic = {};
+    std::string traffic_source = "model";
   };
 
   // --- stages ---
@@ -142,10 +154,6 @@ class CaseRun {
   }
 
   void plan_one(Contender& contender, const Target& target) {
-    if (context_.measure.load == LoadMode::burst) {
-      contender.leave(Verdict::unsupported, "load: burst is not measured by this version; use load: sustained");
-      return;
-    }
     try {
       contender.planned = plan_variant(context_.variants, case_, contender.name, target);
       contender.verdict = Verdict::pass;
@@ -299,58 +307,134 @@ class CaseRun {
   // --- timing ---
 
   // One sample, from a poisoned output to a checked one: what is timed is what is checked, every time.
-  double sample(const Contender& contender, const Mode mode, const std::function<void()>& launch, Timing& timing) {
+  Sample sample(const Contender& contender, const Mode mode, Timing& timing, bool warming_up) {
     const Range range(contender.name);
-    const bool hot = mode.cache == CacheMode::hot;
-    if (hot) launch();
-    // After the launch that warms: what it left must not pass for the timed launch's work. These writes take no line
-    // that the launch did not take.
-    contender.bound->poison_workspace();
-    memory_->poison_outputs();
-    if (!hot) device_.flush_cache();
-    const double us = device_.time({launch}, true).us.front();
-    const bool as_verified = memory_->output_checksum() == contender.verified_checksum;
-    timing.deterministic = timing.deterministic && as_verified;
-    const std::vector<Output> outputs = as_verified || !timing.failure.empty() ? std::vector<Output>() : read_outputs();
-    // Each time, so that what one variant damages is whole for the next.
-    const std::string trespassed = trespass(contender);
-    if (!timing.failure.empty()) return us;
-    if (!trespassed.empty()) {
-      timing.failure = trespassed;
-    } else if (!as_verified) {
-      timing.failure = judge_timed(outputs);
+    if (!warming_up) load_.before_sample(timing.launch);
+    if (mode.cache == CacheMode::hot) {
+      // Behind the launch that warms, whose work must not pass for the timed one's: so few writes leave L2 as it is.
+      timing.launch();
+      memory_->poison_some_outputs(++poisonings_);
+      contender.bound->poison_some_workspace(poisonings_);
+    } else {
+      contender.bound->poison_workspace();
+      memory_->poison_outputs();
+      device_.flush_cache();
     }
-    return us;
+    const Times times = device_.time({timing.launch}, !warming_up);
+    if (!warming_up) load_.after_sample(times);
+    check_sample(contender, timing);
+    if (warming_up) check_trespass(contender, timing);
+    return {.us = times.us.front(), .sm_mhz = times.sm_mhz};
   }
 
-  std::vector<Timing> time(const Mode mode) {
-    std::vector<Timing> timings(contenders_.size());
+  void check_sample(const Contender& contender, Timing& timing) {
+    const bool as_verified = memory_->output_checksum() == contender.verified_checksum;
+    timing.deterministic = timing.deterministic && as_verified;
+    if (!as_verified && timing.failure.empty()) timing.failure = judge_timed(read_outputs());
+  }
+
+  // After each turn, so that what one variant damages is whole for the next.
+  void check_trespass(const Contender& contender, Timing& timing) {
+    const std::string trespassed = trespass(contender);
+    if (timing.failure.empty()) timing.failure = trespassed;
+  }
+
+  Subject subject(const Contender& contender, const Mode mode, Timing& timing) {
+    return {.name = contender.name,
+            .sample = [this, &contender, mode,
+                       &timing](bool warming_up) { return sample(contender, mode, timing, warming_up); },
+            .begin_turn = [this, &timing] { load_.settle(timing.launch); },
+            .end_turn = [this, &contender, &timing] { check_trespass(contender, timing); }};
+  }
+
+  std::function<void()> launch_of(const Contender& contender, const Mode mode) {
+    const std::function<void()> launch = [&contender] { contender.bound->launch(); };
+    return mode.graph ? device_.capture(launch) : launch;
+  }
+
+  void time(const Mode mode, std::vector<Timing>& timings) {
     std::vector<Subject> subjects;
     std::vector<std::size_t> index;  // of a subject among the contenders
     for (std::size_t i = 0; i < contenders_.size(); ++i) {
       const Contender& contender = contenders_[i];
       if (!contender.alive() || contender.witness) continue;
-      std::function<void()> launch = [&contender] { contender.bound->launch(); };
-      if (mode.graph) {
-        try {
-          launch = device_.capture(launch);
-        } catch (const Unsupported& limit) {
-          timings[i] = {.verdict = Verdict::unsupported, .reason = limit.what()};
-          continue;
-        }
+      try {
+        timings[i].launch = launch_of(contender, mode);
+      } catch (const Unsupported& limit) {
+        timings[i] = {.verdict = Verdict::unsupported, .reason = limit.what()};
+        continue;
       }
-      subjects.push_back({.name = contender.name, .sample_us = [this, &contender, mode, launch, &timing = timings[i]] {
-                            return sample(contender, mode, launch, timing);
-                          }});
+      subjects.push_back(subject(contender, mode, timings[i]));
       index.push_back(i);
     }
+    const bool control = context_.control && !subjects.empty();
+    if (control) subjects.push_back(subjects.back());
     context_.note("timing");
-    std::vector<Samples> samples = take_samples(subjects, context_.measure, case_.seed);
-    for (std::size_t i = 0; i < subjects.size(); ++i) {
-      conclude(timings[index[i]], std::move(samples[i]));
+    const int turn = load_.settles() ? (context_.measure.samples + kTurns - 1) / kTurns : 1;
+    std::vector<Samples> samples = take_samples(subjects, context_.measure, case_.seed, turn);
+    if (control) {
+      add_control(samples[samples.size() - 2], samples.back());
+      samples.pop_back();
     }
-    return timings;
+    for (std::size_t i = 0; i < samples.size(); ++i) conclude(timings[index[i]], std::move(samples[i]));
+    for (const std::size_t i : index) time_steps_of(contenders_[i], mode, timings[i]);
   }
+
+  void add_control(const Samples& one, const Samples& other) {
+    if (one.us.empty() || other.us.empty()) return;
+    const double median_us = median(one.us);
+    controls_.push_back({.median_us = median_us, .ratio = median(other.us) / median_us});
+  }
+
+  void time_steps_of(const Contender& contender, const Mode mode, Timing& timing) {
+    if (timing.verdict != Verdict::pass) {
+      timing.steps = Known<StepTimes>::unknown(timing.reason);
+      return;
+    }
+    try {
+      timing.steps =
+          time_steps(device_, load_, *contender.bound, mode.cache, kStepTimesShare * context_.measure.max_seconds);
+    } catch (const std::exception& failure) {
+      timing.steps = Known<StepTimes>::unknown(failure.what());
+      confirm_device(failure.what());
+    }
+  }
+
+  // --- traffic ---
+
+  // Behind all timing, since counters slow the device down.
+  void count(const std::vector<Mode>& modes, std::vector<std::vector<Timing>>& timings) {
+    const auto each = [&](const auto& visit) {
+      for (std::size_t m = 0; m < modes.size(); ++m) {
+        for (std::size_t i = 0; i < contenders_.size(); ++i) visit(modes[m], contenders_[i], timings[m][i]);
+      }
+    };
+    std::unique_ptr<Counters> counters;
+    std::string why = context_.measure.traffic ? "" : "not measured: the sweep says traffic: false";
+    if (why.empty()) {
+      try {
+        counters = device_.open_counters();
+      } catch (const std::exception& failure) {
+        why = failure.what();
+      }
+    }
+    each([&](const Mode mode, const Contender& contender, Timing& timing) {
+      if (timing.verdict != Verdict::pass || counters == nullptr) {
+        timing.traffic = Known<PlanTraffic>::unknown(timing.verdict != Verdict::pass ? timing.reason : why);
+        return;
+      }
+      context_.note(contender.name + ": counting traffic");
+      try {
+        timing.traffic = count_traffic(device_, *counters, *contender.bound, timing.launch, mode.cache);
+        timing.traffic_source = counters->source();
+      } catch (const std::exception& failure) {
+        timing.traffic = Known<PlanTraffic>::unknown(failure.what());
+        confirm_device(failure.what());
+      }
+    });
+  }
+
+  // --- end of a timing ---
 
   void conclude(Timing& timing, Samples samples) {
     timing.samples = std::move(samples);
@@ -401,11 +485,19 @@ class CaseRun {
     row.deterministic =
         timing.samples.us.empty() ? Known<bool>::unknown("the row was not timed") : Known<bool>(timing.deterministic);
     row.samples_us = timing.samples.us;
+    row.samples_mhz = timing.samples.sm_mhz;
     row.timing_reason = timing.samples.us.empty() ? "not timed: " + row.reason : timing.samples.reason;
     row.flops = spec_.flops;
     row.bytes_compulsory = spec_.compulsory_bytes;
+    row.bytes_compulsory_written = spec_.compulsory_write_bytes;
     row.repro = context_.repro(case_, contender.name);
     describe_plan(contender, row);
+    describe_measured(timing, row);
+    if (context_.ceilings != nullptr) {
+      context_.ceilings->apply_to(row);
+    } else {
+      row.bandwidth_ceiling_gbps = Known<double>::unknown("no ceiling was probed");
+    }
     return row;
   }
 
@@ -431,10 +523,33 @@ class CaseRun {
                            .kernel = step.kernel,
                            .bytes_read = step.bytes_read(),
                            .bytes_written = step.bytes_written(),
-                           .flops = step.flops,
-                           .time_us = {},
-                           .dram_read_bytes = {},
-                           .dram_write_bytes = {}});
+                           .flops = step.flops});
+    }
+  }
+
+  static void describe_measured(const Timing& timing, Row& row) {
+    using Bytes = Known<std::int64_t>;
+    const Known<PlanTraffic>& traffic = timing.traffic;
+    const auto bytes = [&](const auto& get) {
+      return traffic.value ? Bytes(get(*traffic.value)) : Bytes::unknown(traffic.reason);
+    };
+    row.traffic_source = timing.traffic_source;
+    row.dram_read_bytes = bytes([](const PlanTraffic& t) { return t.plan.dram_read_bytes; });
+    row.dram_write_bytes = bytes([](const PlanTraffic& t) { return t.plan.dram_write_bytes + t.late_write_bytes; });
+    row.dram_late_write_bytes = bytes([](const PlanTraffic& t) { return t.late_write_bytes; });
+    row.l2_bytes = bytes([](const PlanTraffic& t) { return t.plan.l2_bytes; });
+    for (std::size_t i = 0; i < row.steps.size(); ++i) {
+      StepRow& step = row.steps[i];
+      step.dram_read_bytes = bytes([i](const PlanTraffic& t) { return t.in_place[i].dram_read_bytes; });
+      step.dram_write_bytes = bytes([i](const PlanTraffic& t) { return t.in_place[i].dram_write_bytes; });
+      step.alone_dram_read_bytes = bytes([i](const PlanTraffic& t) { return t.alone[i].dram_read_bytes; });
+      step.alone_dram_write_bytes = bytes([i](const PlanTraffic& t) { return t.alone[i].dram_write_bytes; });
+      if (timing.steps.value) {
+        step.time_us = timing.steps.value->in_place_us[i];
+        step.alone_us = timing.steps.value->alone_us[i];
+      } else {
+        step.time_us = step.alone_us = Known<double>::unknown(timing.steps.reason);
+      }
     }
   }
 
@@ -459,7 +574,10 @@ class CaseRun {
   std::optional<CaseMemory> memory_;
   std::int64_t workspace_bytes_ = 0;
   std::uint64_t input_checksum_ = 0;  // before anything ran
+  Load load_;
+  std::uint64_t poisonings_ = 0;
   std::vector<Row> rows_;
+  std::vector<Control> controls_;
   std::string lost_;
 };
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/ceilings.h"
 #include "harness/config.h"
 #include "harness/device.h"
 #include "harness/oracle.h"
@@ -32,6 +33,8 @@ struct CaseContext {
   std::function<void(const std::string&)> note;                       ///< what is being done, for progress
   std::filesystem::path dump;                                         ///< empty: nothing is dumped
   std::function<std::string(const Case&, const std::string&)> repro;  ///< the command that repeats a row
+  const Ceilings* ceilings = nullptr;                                 ///< none: the rows have no floor
+  bool control = false;                   ///< time one variant twice, as if it were two (A/A)
   std::string lost;                       ///< the device was lost in an earlier case, and how: every row is an error
   std::int64_t base_offset_elements = 0;  ///< shifts every tensor's base: for tests
 };
@@ -42,10 +45,17 @@ std::vector<std::string> default_variants(const Registry& variants, Op op, Backe
 /// Throws Unsupported, naming what exists, where the backend lacks the variant or the variant the dtype.
 Plan plan_variant(const Registry& variants, const Case& c, const std::string& name, const Target& target);
 
+/// The same plan sampled as two subjects: by how much medians differ where nothing does.
+struct Control {
+  double median_us = 0;
+  double ratio = 1;  ///< of the medians
+};
+
 /// One row for each of the variants and modes, in their order, whatever happens to one of them; when the device is
 /// lost, what was not finished has the verdict `error`, and `lost` tells why.
 struct CaseResult {
   std::vector<Row> rows;
+  std::vector<Control> controls;  ///< one a mode, where the context asks for them
   std::string lost;
 };
 CaseResult run_case(const Case& c, const std::vector<std::string>& variants, CaseContext& context);

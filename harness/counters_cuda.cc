@@ -31,7 +31,8 @@ constexpr std::array<const char*, 4> kMetrics = {"dram__bytes_read.sum", "dram__
 std::string remedy(CUptiResult status) {
   switch (status) {
     case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
-      return "; the driver lets only the administrator read counters: see https://developer.nvidia.com/ERR_NVGPUCTRPERM";
+      return "; the driver lets only the administrator read counters: see "
+             "https://developer.nvidia.com/ERR_NVGPUCTRPERM";
     case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
     case CUPTI_ERROR_HARDWARE_BUSY:
       return "; another profiler holds the counters";
@@ -131,7 +132,8 @@ class CuptiCounters final : public Counters {
     passes.pConfigImage = config_.data();
     FUSEBENCH_CUPTI_CHECK(cuptiProfilerHostGetNumOfPasses(&passes));
     if (passes.numOfPasses != 1) {
-      throw std::runtime_error(fmt::format("the counters need {} passes on this device, one is taken", passes.numOfPasses));
+      throw std::runtime_error(
+          fmt::format("the counters need {} passes on this device, one is taken", passes.numOfPasses));
     }
   }
 
@@ -224,7 +226,8 @@ class CuptiCounters final : public Counters {
 
   Traffic value_of(std::size_t range) const {
     std::array<double, kMetrics.size()> values{};
-    CUpti_Profiler_Host_EvaluateToGpuValues_Params evaluate = {CUpti_Profiler_Host_EvaluateToGpuValues_Params_STRUCT_SIZE};
+    CUpti_Profiler_Host_EvaluateToGpuValues_Params evaluate = {
+        CUpti_Profiler_Host_EvaluateToGpuValues_Params_STRUCT_SIZE};
     evaluate.pHostObject = host_.get();
     evaluate.pCounterDataImage = data_.data();
     evaluate.counterDataImageSize = data_.size();

@@ -53,6 +53,8 @@ class Device {
   virtual void copy_in(void* device, const void* host, std::int64_t bytes) = 0;
   virtual void copy_out(void* host, const void* device, std::int64_t bytes) = 0;
   virtual void fill(void* device, std::uint8_t byte, std::int64_t bytes) = 0;  ///< queued like a launch
+  /// Fills a few short stretches here and there, at places that `seed` draws; queued like a launch.
+  virtual void fill_some(void* device, std::uint8_t byte, std::int64_t bytes, std::uint64_t seed) = 0;
   /// Depends on every bit and its position.
   virtual std::uint64_t checksum(const void* device, std::int64_t bytes) = 0;
 
@@ -62,10 +64,11 @@ class Device {
   /// Reads clean bytes, twice the last-level cache, which drives out what is dirty.
   virtual void drain_cache() = 0;
   virtual void synchronize() = 0;
-  /// The device's times of `works`, queued one behind the other. With `hold` they begin when all are queued: no work may
-  /// wait for the device, as a first launch does.
+  /// The device's times of `works`, queued one behind the other. With `hold` they begin when all are queued: no work
+  /// may wait for the device, as a first launch does.
   virtual Times time(const std::vector<std::function<void()>>& works, bool hold) = 0;
-  /// Queues a copy from `from`, a read of it, or a write to `to`, of a multiple of 16 bytes at bases that are aligned so.
+  /// Queues a copy from `from`, a read of it, or a write to `to`, of a multiple of 16 bytes at bases that are aligned
+  /// so.
   virtual void transfer(Transfer kind, void* to, const void* from, std::int64_t bytes) = 0;
   virtual void launch_empty() = 0;           ///< queues a kernel that does nothing
   virtual void launch_delay(double us) = 0;  ///< queues work that takes so long and moves nothing

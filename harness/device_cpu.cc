@@ -14,6 +14,7 @@
 #include "harness/host_memory.h"
 #include "harness/mix.h"
 #include "harness/parallel.h"
+#include "harness/stretches.h"
 
 namespace fusebench {
 namespace {
@@ -77,6 +78,13 @@ class CpuDevice final : public Device {
   }
   void fill(void* device, std::uint8_t byte, std::int64_t bytes) override {
     std::memset(device, byte, static_cast<std::size_t>(bytes));
+  }
+
+  void fill_some(void* device, std::uint8_t byte, std::int64_t bytes, std::uint64_t seed) override {
+    for (std::uint64_t i = 0; i < kFilledStretches; ++i) {
+      std::byte* stretch = static_cast<std::byte*>(device) + stretch_offset(bytes, seed, i);
+      std::memset(stretch, byte, static_cast<std::size_t>(std::min(kStretchBytes, bytes)));
+    }
   }
 
   std::uint64_t checksum(const void* device, std::int64_t bytes) override {

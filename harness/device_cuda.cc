@@ -67,6 +67,10 @@ class CudaDevice final : public Device {
   void fill(void* device, std::uint8_t byte, std::int64_t bytes) override {
     FUSEBENCH_CUDA_CHECK(cudaMemsetAsync(device, byte, static_cast<std::size_t>(bytes), stream_));
   }
+  void fill_some(void* device, std::uint8_t byte, std::int64_t bytes, std::uint64_t seed) override {
+    launch_fill_some(device, byte, bytes, seed, stream_);
+    FUSEBENCH_CUDA_CHECK(cudaGetLastError());
+  }
   std::uint64_t checksum(const void* device, std::int64_t bytes) override {
     FUSEBENCH_CUDA_CHECK(cudaMemsetAsync(sum_, 0, sizeof(unsigned long long), stream_));
     launch_checksum(device, bytes, sum_, grid(), stream_);

@@ -2,6 +2,7 @@
 
 #include "harness/device_kernels.h"
 #include "harness/mix.h"
+#include "harness/stretches.h"
 
 namespace fusebench {
 namespace {
@@ -24,6 +25,11 @@ __global__ void checksum_kernel(const unsigned char* data, long long bytes, unsi
     mine += mix(word ^ mix(static_cast<unsigned long long>(i)));
   }
   atomicAdd(sum, mine);
+}
+
+__global__ void fill_some_kernel(unsigned char* data, unsigned char byte, long long bytes, unsigned long long seed) {
+  unsigned char* stretch = data + stretch_offset(bytes, seed, blockIdx.x);
+  if (threadIdx.x < bytes) stretch[threadIdx.x] = byte;
 }
 
 __global__ void write_kernel(uint4* data, long long words, unsigned value) {
@@ -98,6 +104,12 @@ unsigned long long ns_of(double us) { return static_cast<unsigned long long>(us 
 
 void launch_checksum(const void* data, std::int64_t bytes, unsigned long long* sum, int blocks, Stream stream) {
   checksum_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const unsigned char*>(data), bytes, sum);
+}
+
+void launch_fill_some(void* data, std::uint8_t byte, std::int64_t bytes, std::uint64_t seed, Stream stream) {
+  if (bytes <= 0) return;
+  fill_some_kernel<<<kFilledStretches, kStretchBytes, 0, stream>>>(static_cast<unsigned char*>(data), byte, bytes,
+                                                                   seed);
 }
 
 void launch_write(void* data, std::int64_t bytes, unsigned value, int blocks, Stream stream) {

@@ -7,6 +7,8 @@
 namespace fusebench {
 
 void launch_checksum(const void* data, std::int64_t bytes, unsigned long long* sum, int blocks, Stream stream);
+/// See Device::fill_some.
+void launch_fill_some(void* data, std::uint8_t byte, std::int64_t bytes, std::uint64_t seed, Stream stream);
 void launch_write(void* data, std::int64_t bytes, unsigned value, int blocks, Stream stream);
 /// `sink` is written only where the data hold a bit that zeros do not.
 void launch_read(const void* data, std::int64_t bytes, unsigned* sink, int blocks, Stream stream);

@@ -77,6 +77,7 @@ class SpecBuilder {
     std::int64_t stored = intermediate_bytes_;
     for (const TensorSpec& tensor : spec_.tensors) {
       spec_.compulsory_bytes = checked_add(spec_.compulsory_bytes, checked_add(tensor.read_bytes, tensor.write_bytes));
+      spec_.compulsory_write_bytes += tensor.write_bytes;
       stored = checked_add(stored, tensor.bytes());
     }
     // No plan touches a tensor more often than this, so that a ledger's sum cannot overflow either.

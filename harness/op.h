@@ -107,6 +107,7 @@ struct OpSpec {
   std::vector<TensorSpec> tensors;
   double flops = 0;
   std::int64_t compulsory_bytes = 0;
+  std::int64_t compulsory_write_bytes = 0;  ///< the part of them that is written
 
   const TensorSpec& tensor(std::string_view name) const;  ///< throws std::out_of_range
 };

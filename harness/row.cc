@@ -149,6 +149,24 @@ Known<std::vector<double>> usable_samples(const Row& row) {
   return row.samples_us;
 }
 
+Known<double> clock_of(const Row& row) {
+  std::vector<double> known;
+  for (const double mhz : row.samples_mhz) {
+    if (mhz > 0) known.push_back(mhz);
+  }
+  if (known.empty()) return Known<double>::unknown(row.samples_us.empty() ? "not timed" : "the clock cannot be read");
+  return median(known);
+}
+
+std::vector<double> unthrottled_samples(const Row& row) {
+  const std::vector<bool> slow = throttled(row);
+  std::vector<double> kept;
+  for (std::size_t i = 0; i < row.samples_us.size(); ++i) {
+    if (!slow[i]) kept.push_back(row.samples_us[i]);
+  }
+  return kept;
+}
+
 Known<double> interval_of(const std::vector<double>& samples) {
   if (samples.size() >= kSamplesFor95) return relative_interval(samples);
   return Known<double>::unknown(fmt::format("fewer than {} samples hold no 95% interval", kSamplesFor95));
@@ -162,7 +180,11 @@ void put_timing(Writer& out, const Row& row, const Known<std::vector<double>>& s
   out.put("p95_us", derive(samples, [](const auto& us) { return quantile(us, 0.95); }));
   out.put("ci95_rel", samples.value ? interval_of(*samples.value) : Known<double>::unknown(samples.reason));
   out.put("samples", row.samples_us.size());
-  out.put("throttled_samples", row.throttled_samples);
+  const std::vector<double> free = unthrottled_samples(row);
+  out.put("throttled_samples", row.samples_us.size() - free.size());
+  out.put("median_unthrottled_us", !samples.value ? Known<double>::unknown(samples.reason)
+                                   : free.empty() ? Known<double>::unknown("every sample was throttled")
+                                                  : Known<double>(median(free)));
   out.put_reason("timing_reason", row.timing_reason);
 }
 
@@ -179,6 +201,16 @@ void put_speedup(Writer& out, const std::string& name, const Known<Ratio>& speed
   out.put_reason(name + "_reason");
 }
 
+// Less than this share of the compulsory bytes was moved: beyond what the counters themselves err by.
+constexpr double kCountedWhole = 0.99;
+
+Known<bool> l2_resident_of(const Row& row) {
+  if (!row.dram_read_bytes.value) return Known<bool>::unknown(row.dram_read_bytes.reason);
+  if (!row.dram_write_bytes.value) return Known<bool>::unknown(row.dram_write_bytes.reason);
+  const auto moved = static_cast<double>(*row.dram_read_bytes.value + *row.dram_write_bytes.value);
+  return moved < kCountedWhole * static_cast<double>(row.bytes_compulsory);
+}
+
 void put_traffic(Writer& out, const Row& row) {
   out.put("flops", row.flops);
   out.put("bytes_compulsory", row.bytes_compulsory);
@@ -186,10 +218,11 @@ void put_traffic(Writer& out, const Row& row) {
   out.put_reason("bytes_modelled_reason");
   out.put("dram_read_bytes", row.dram_read_bytes);
   out.put("dram_write_bytes", row.dram_write_bytes);
+  out.put("dram_late_write_bytes", row.dram_late_write_bytes);
   out.put("l2_bytes", row.l2_bytes);
   out.put_reason("traffic_reason");
   out.put("traffic_source", row.traffic_source);
-  out.put("l2_resident", row.l2_resident);
+  out.put("l2_resident", l2_resident_of(row));
   out.put_reason("l2_resident_reason");
 }
 
@@ -201,7 +234,7 @@ Known<double> floor_of(const Row& row) {
   if (row.cache == CacheMode::hot) return Known<double>::unknown("a hot row may be served by L2: it has no floor");
   if (!row.bandwidth_ceiling_gbps.value) return row.bandwidth_ceiling_gbps;
   const double bytes_us =
-      static_cast<double>(row.bytes_compulsory) / (*row.bandwidth_ceiling_gbps.value * kBytesPerUsAtGbps);
+      static_cast<double>(bytes_inside_sample(row)) / (*row.bandwidth_ceiling_gbps.value * kBytesPerUsAtGbps);
   if (row.flops == 0) return bytes_us;
   if (!row.flops_ceiling_tflops.value) return row.flops_ceiling_tflops;
   return std::max(bytes_us, row.flops / (*row.flops_ceiling_tflops.value * kFlopsPerUsAtTflops));
@@ -209,9 +242,11 @@ Known<double> floor_of(const Row& row) {
 
 void put_rates(Writer& out, const Row& row, const Known<double>& median_us) {
   const Known<double> floor_us = floor_of(row);
-  out.put("gbps", derive(median_us, [&](double us) {
-            return static_cast<double>(row.bytes_compulsory) / us / kBytesPerUsAtGbps;
-          }));
+  out.put("gbps", row.cache == CacheMode::hot
+                      ? Known<double>::unknown("a hot row may be served by L2: it has no memory bandwidth")
+                      : derive(median_us, [&](double us) {
+                          return static_cast<double>(bytes_inside_sample(row)) / us / kBytesPerUsAtGbps;
+                        }));
   out.put("tflops", row.flops == 0
                         ? Known<double>::unknown("the op has no matrix product")
                         : derive(median_us, [&](double us) { return row.flops / us / kFlopsPerUsAtTflops; }));
@@ -222,15 +257,48 @@ void put_rates(Writer& out, const Row& row, const Known<double>& median_us) {
   out.put_reason("floor_reason");
 }
 
+// Sums over the steps against the whole.
+void put_attribution(Writer& out, const Row& row, const Known<double>& median_us) {
+  Known<double> steps_us = 0.0;
+  Known<double> alone_us = 0.0;
+  Known<std::int64_t> alone_bytes = std::int64_t{0};
+  const auto add = [](auto& sum, const auto& part, auto less) {
+    if (!part.value) sum = std::decay_t<decltype(sum)>::unknown(part.reason);
+    if (sum.value && part.value) *sum.value += *part.value - less;
+  };
+  // Each step's time holds the two events around it.
+  const double events_us = row.event_pair_us.value.value_or(0);
+  for (const StepRow& step : row.steps) {
+    add(steps_us, step.time_us, events_us);
+    add(alone_us, step.alone_us, events_us);
+    add(alone_bytes, step.alone_dram_read_bytes, std::int64_t{0});
+    add(alone_bytes, step.alone_dram_write_bytes, std::int64_t{0});
+  }
+  if (row.steps.empty()) steps_us = alone_us = Known<double>::unknown("the row has no plan");
+  const Known<double> gaps =
+      !steps_us.value ? steps_us : derive(median_us, [&](double us) { return us - events_us - *steps_us.value; });
+  out.put("steps_us", steps_us);
+  out.put("gaps_us", gaps);
+  out.put("l2_reuse_us",
+          !steps_us.value ? steps_us : derive(alone_us, [&](double us) { return us - *steps_us.value; }));
+  const Known<std::int64_t> written =
+      row.dram_read_bytes.value ? row.dram_write_bytes : row.dram_read_bytes;  // both are known, or the reason is
+  out.put("l2_reuse_bytes", !alone_bytes.value ? alone_bytes : derive(written, [&](std::int64_t bytes) {
+            return *alone_bytes.value - *row.dram_read_bytes.value - bytes;
+          }));
+  out.put_reason("attribution_reason");
+}
+
 void put_plan(Writer& out, const Row& row) {
   out.put("workspace_bytes", row.workspace_bytes);
   out.put("prepare_us", row.prepare_us);
   out.put("prepared_bytes", row.prepared_bytes);
   out.put("launches", row.launches);
   out.put_reason("plan_reason");
-  out.put("sm_mhz", row.sm_mhz);
+  out.put("sm_mhz", clock_of(row));
   out.put("power_w", row.power_w);
   out.put("temperature_c", row.temperature_c);
+  out.put("clock_limits", row.clock_limits);
   out.put_reason("device_reason");
   out.put("repro", row.repro);
 }
@@ -244,9 +312,12 @@ Json to_json(const StepRow& step) {
   out.put("bytes_written", step.bytes_written);
   out.put("flops", step.flops);
   out.put("time_us", step.time_us);
+  out.put("alone_us", step.alone_us);
   out.put_reason("time_reason");
   out.put("dram_read_bytes", step.dram_read_bytes);
   out.put("dram_write_bytes", step.dram_write_bytes);
+  out.put("alone_dram_read_bytes", step.alone_dram_read_bytes);
+  out.put("alone_dram_write_bytes", step.alone_dram_write_bytes);
   out.put_reason("traffic_reason");
   return json;
 }
@@ -281,6 +352,20 @@ Known<Ratio> paired_speedup(std::span<const double> base_us, std::span<const dou
   return Ratio{median(ratios), interval.lo, interval.hi};
 }
 
+std::int64_t bytes_inside_sample(const Row& row) {
+  return row.bytes_compulsory - std::min(row.bytes_compulsory_written, row.l2_retained_bytes);
+}
+
+std::vector<bool> throttled(const Row& row) {
+  std::vector<bool> slow(row.samples_us.size(), false);
+  const Known<double> clock = clock_of(row);
+  if (!clock.value) return slow;
+  for (std::size_t i = 0; i < std::min(slow.size(), row.samples_mhz.size()); ++i) {
+    slow[i] = row.samples_mhz[i] > 0 && row.samples_mhz[i] < (1 - kThrottledClock) * *clock.value;
+  }
+  return slow;
+}
+
 nlohmann::ordered_json to_json(const Row& row) {
   Json json;
   Writer out(json);
@@ -291,10 +376,14 @@ nlohmann::ordered_json to_json(const Row& row) {
   put_speedup(out, "speedup_vs_naive", row.speedup_vs_naive);
   put_speedup(out, "speedup_vs_cublas", row.speedup_vs_cublas);
   put_traffic(out, row);
-  put_rates(out, row, derive(samples, [](const auto& us) { return median(us); }));
+  const Known<double> median_us = derive(samples, [](const auto& us) { return median(us); });
+  put_rates(out, row, median_us);
+  put_attribution(out, row, median_us);
   put_plan(out, row);
   json["samples_us"] = Json::array();
   for (double us : row.samples_us) json["samples_us"].push_back(std::isfinite(us) ? Json(us) : Json());
+  json["samples_mhz"] = Json::array();
+  for (double mhz : row.samples_mhz) json["samples_mhz"].push_back(mhz > 0 ? Json(mhz) : Json());
   json["steps"] = Json::array();
   for (const StepRow& step : row.steps) json["steps"].push_back(to_json(step));
   return json;

@@ -56,9 +56,9 @@ struct StepRow {
   std::int64_t bytes_read = 0;
   std::int64_t bytes_written = 0;
   double flops = 0;
-  Known<double> time_us;
-  Known<std::int64_t> dram_read_bytes;
-  Known<std::int64_t> dram_write_bytes;
+  Known<double> time_us, alone_us;
+  Known<std::int64_t> dram_read_bytes, dram_write_bytes;
+  Known<std::int64_t> alone_dram_read_bytes, alone_dram_write_bytes;
 };
 
 struct Row {
@@ -76,27 +76,38 @@ struct Row {
   Known<bool> deterministic;
 
   std::vector<double> samples_us;
-  std::string timing_reason;  ///< why there are no samples, or fewer than asked; empty otherwise
-  int throttled_samples = 0;
+  std::vector<double> samples_mhz;  ///< SM clock beside each sample; 0 where it is not known
+  std::string timing_reason;        ///< why there are no samples, or fewer than asked; empty otherwise
   Known<Ratio> speedup_vs_naive;
   Known<Ratio> speedup_vs_cublas;  ///< vs `eigen` on the CPU
 
   double flops = 0;
   std::int64_t bytes_compulsory = 0;
+  std::int64_t bytes_compulsory_written = 0;  ///< not a column: the part of them that may stay in L2
   Known<std::int64_t> bytes_modelled;
-  Known<std::int64_t> dram_read_bytes, dram_write_bytes, l2_bytes;
+  Known<std::int64_t> dram_read_bytes, dram_write_bytes, dram_late_write_bytes, l2_bytes;
   std::string traffic_source = "model";
-  Known<bool> l2_resident;
-  Known<double> bandwidth_ceiling_gbps, flops_ceiling_tflops;  ///< not columns: what floor_us is derived from
+  /// Not columns: what floor_us is derived from.
+  Known<double> bandwidth_ceiling_gbps, flops_ceiling_tflops;
+  std::int64_t l2_retained_bytes = 0;  ///< how much of what is written a cold sample may leave dirty in L2
 
   Known<std::int64_t> workspace_bytes;
   Known<double> prepare_us;
   Known<std::int64_t> prepared_bytes;
   Known<int> launches;
-  Known<double> sm_mhz, power_w, temperature_c;
+  Known<double> event_pair_us;  ///< not a column: what two events with nothing between them take
+  Known<double> power_w, temperature_c;
+  Known<std::string> clock_limits;
   std::string repro;
   std::vector<StepRow> steps;
 };
+
+/// Bytes that must cross the memory's interface inside a cold sample: the compulsory ones, but for what the cache may
+/// keep of the written.
+std::int64_t bytes_inside_sample(const Row& row);
+/// Which samples were throttled: the clock lay by more than kThrottledClock under the row's own median clock.
+std::vector<bool> throttled(const Row& row);
+inline constexpr double kThrottledClock = 0.05;
 
 /// Every column of reports/columns.h, in its order, then samples_us and steps. Statistics (median_us, ci95_rel, gbps,
 /// floor_share, ...) are derived here from the samples. What is unknown or not finite is null, with why in its reason

@@ -14,6 +14,7 @@
 #include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 
 #include "harness/binding.h"
@@ -22,6 +23,7 @@
 #include "harness/host_memory.h"
 #include "harness/progress.h"
 #include "harness/ranges.h"
+#include "harness/sampler.h"
 #include "harness/sha256.h"
 #include "harness/shell.h"
 #include "reports/summary.h"
@@ -124,7 +126,6 @@ Json header_of(const RunOptions& options, const Config& config, const DeviceFact
                  {"libraries", Json::object()},
                  {"build", {{"version", FUSEBENCH_VERSION}, {"compiler", FUSEBENCH_COMPILER}}},
                  {"ceilings", nullptr},
-                 {"ceilings_reason", "ceilings are not probed by this version"},
                  {"noise", nullptr},
                  {"noise_reason", "noise is not measured by this version"},
                  {"warnings", facts.warnings}};
@@ -139,10 +140,17 @@ Json header_of(const RunOptions& options, const Config& config, const DeviceFact
 // results.jsonl: a header, then a line a row, flushed as it ends.
 class RecordFile {
  public:
-  explicit RecordFile(const fs::path& path) : path_(path), file_(path, std::ios::trunc) { check(); }
+  explicit RecordFile(fs::path path) : path_(std::move(path)), file_(path_, std::ios::trunc) { check(); }
   void write(const Json& line) {
     file_ << reports::to_line(line) << std::flush;
     check();
+  }
+  // All of it anew, at once: a run that is cut off leaves the old lines or the new ones.
+  void replace(const std::vector<Json>& lines) {
+    const fs::path fresh = path_.string() + ".new";
+    file_ = std::ofstream(fresh, std::ios::trunc);
+    for (const Json& line : lines) write(line);
+    fs::rename(fresh, path_);
   }
 
  private:
@@ -152,6 +160,41 @@ class RecordFile {
   fs::path path_;
   std::ofstream file_;
 };
+
+// The dtypes in which the sweep has products.
+std::vector<DType> product_dtypes(const std::vector<Task>& tasks) {
+  std::set<DType> dtypes;
+  for (const Task& task : tasks) {
+    if (spec_of(task.c).flops > 0) dtypes.insert(task.c.dtype);
+  }
+  return {dtypes.begin(), dtypes.end()};
+}
+
+// What is known only at the end: ceilings that rows raised, and so every row's floor; the A/A controls; where time
+// went.
+void complete(RecordFile& records, Json header, const Ceilings& ceilings, std::vector<Row>& rows,
+              const std::vector<Control>& controls, double wall_seconds) {
+  header["ceilings"] = ceilings.to_json();
+  header["controls"] = Json::array();
+  for (const Control& control : controls) {
+    header["controls"].push_back({{"median_us", control.median_us}, {"ratio", control.ratio}});
+  }
+  double measured_us = 0;
+  for (const Row& row : rows) measured_us = std::accumulate(row.samples_us.begin(), row.samples_us.end(), measured_us);
+  header["wall_s"] = wall_seconds;
+  header["measured_s"] = measured_us / 1e6;
+  std::vector<Json> lines = {std::move(header)};
+  for (Row& row : rows) {
+    ceilings.apply_to(row);
+    lines.push_back(to_json(row));
+  }
+  records.replace(lines);
+}
+
+// An A/A control in the first cases, and in every few later ones.
+constexpr std::size_t kFirstControls = 4;
+constexpr std::size_t kCasesPerControl = 4;
+bool has_control(std::size_t index) { return index < kFirstControls || index % kCasesPerControl == 0; }
 
 std::string repro_command(const RunOptions& options, Backend backend, const Case& c, const std::string& variant) {
   return fmt::format("fusebench run {} --backend {}{} --filter {}", shell_quoted(options.config.string()),
@@ -268,13 +311,18 @@ int run(const RunOptions& options) {
   check_flags(options);
   const fs::path folder = claim_output(options, config);
   RecordFile records(folder / "results.jsonl");
-  records.write(header_of(options, config, device->facts()));
   for (const std::string& warning : device->facts().warnings) {
     std::fputs(fmt::format("warning: {}\n", warning).c_str(), stderr);
   }
 
   const OracleCache cache(options.oracle_cache);
+  const double start = steady_seconds();
   Progress progress(tasks.size(), isatty(STDERR_FILENO) != 0, options.quiet);
+  Ceilings ceilings = probe_ceilings(*device, registry(), config.measure.load, product_dtypes(tasks),
+                                     [&](const std::string& what) { progress.note(what); });
+  Json header = header_of(options, config, device->facts());
+  header["ceilings"] = ceilings.to_json();
+  records.write(header);
   CaseContext context{
       .device = *device,
       .variants = registry(),
@@ -283,21 +331,29 @@ int run(const RunOptions& options) {
       .source = [](const Case& c) { return std::make_unique<DrawnSource>(c); },
       .note = [&](const std::string& what) { progress.note(what); },
       .dump = options.dump,
-      .repro = [&](const Case& c, const std::string& variant) { return repro_command(options, backend, c, variant); }};
+      .repro = [&](const Case& c, const std::string& variant) { return repro_command(options, backend, c, variant); },
+      .ceilings = &ceilings};
   const Range range("run " + config.name);
   std::vector<Row> rows;
-  for (const Task& task : tasks) {
+  std::vector<Control> controls;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const Task& task = tasks[i];
     progress.begin_case(case_id(task.c));
+    context.control = has_control(i);
     CaseResult result = run_case(task.c, task.variants, context);
     if (!result.lost.empty()) context.lost = result.lost;
+    controls.insert(controls.end(), result.controls.begin(), result.controls.end());
+    for (const Row& row : result.rows) ceilings.raise(row);
     std::vector<Json> lines;
     for (Row& row : result.rows) {
+      ceilings.apply_to(row);
       lines.push_back(to_json(row));
       records.write(lines.back());
       rows.push_back(std::move(row));
     }
     progress.end_case(outcome_of(lines));
   }
+  complete(records, std::move(header), ceilings, rows, controls, steady_seconds() - start);
   return finish(options, folder, rows);
 }
 

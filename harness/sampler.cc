@@ -10,12 +10,14 @@
 #include <stdexcept>
 
 #include "harness/mix.h"
+#include "harness/statistics.h"
 
 namespace fusebench {
 
 namespace {
 
 constexpr std::size_t kMinSamples = 3;
+constexpr std::size_t kMostSamplesPerAsked = 10;  // a bimodal latency may never come within ci
 
 // Unlike mix, it does not leave the seed 0 as it is.
 std::uint64_t scrambled(std::uint64_t x) { return mix(x + kMixStride); }
@@ -35,11 +37,11 @@ void drop(Taking& taking, std::string message) {
 }
 
 // A subject that throws is dropped, so that the others keep their run.
-bool take_one(Taking& taking, const Clock& clock, double& us) {
+template <class Call>
+bool guarded(Taking& taking, const Clock& clock, const Call& call) {
   const double start = clock();
   try {
-    us = taking.subject->sample_us();
-    if (!std::isfinite(us) || us < 0) throw std::runtime_error(fmt::format("a latency of {} us", us));
+    call();
   } catch (const std::exception& e) {
     drop(taking, e.what());
   } catch (...) {
@@ -49,27 +51,67 @@ bool take_one(Taking& taking, const Clock& clock, double& us) {
   return taking.active;
 }
 
+bool take_one(Taking& taking, const Clock& clock, bool warming_up, Sample& sample) {
+  return guarded(taking, clock, [&] {
+    sample = taking.subject->sample(warming_up);
+    if (!std::isfinite(sample.us) || sample.us < 0) {
+      throw std::runtime_error(fmt::format("a latency of {} us", sample.us));
+    }
+  });
+}
+
 void warm_up(std::vector<Taking>& all, const Measure& measure, std::uint64_t seed, const Clock& clock) {
   for (int round = 0; round < measure.warmup; ++round) {
     for (std::size_t i : round_order(all.size(), scrambled(seed), static_cast<std::uint64_t>(round))) {
       Taking& taking = all[i];
       if (!taking.active || (round > 0 && taking.used_seconds >= measure.max_seconds / 2)) continue;
-      double us = 0;
-      if (take_one(taking, clock, us)) ++taking.warmups;
+      Sample sample;
+      if (take_one(taking, clock, true, sample)) ++taking.warmups;
     }
   }
 }
 
-void leave_when_out_of_time(Taking& taking, const Measure& measure) {
-  const std::size_t taken = taking.samples.us.size();
-  if (!taking.active || taken < kMinSamples || taken >= static_cast<std::size_t>(measure.samples)) return;
-  if (taking.used_seconds < measure.max_seconds) return;
-  taking.active = false;
-  taking.samples.reason =
-      fmt::format("{} of {} samples: max_seconds ({:g}) reached", taken, measure.samples, measure.max_seconds);
+std::string too_few(const Taking& taking, const Measure& measure) {
+  std::string reason = fmt::format("{} of {} samples: max_seconds ({:g}) reached", taking.samples.us.size(),
+                                   measure.samples, measure.max_seconds);
   if (taking.warmups < measure.warmup) {
-    taking.samples.reason += fmt::format(", after {} of {} warm-ups", taking.warmups, measure.warmup);
+    reason += fmt::format(", after {} of {} warm-ups", taking.warmups, measure.warmup);
   }
+  return reason;
+}
+
+std::string too_wide(const Taking& taking, const Measure& measure, const std::string& why) {
+  return fmt::format("the median's interval is {:.2g} of it after {} samples, wider than ci ({:g}): {}",
+                     relative_interval(taking.samples.us), taking.samples.us.size(), measure.ci, why);
+}
+
+// Whether it needs no more samples, or may not take more.
+bool is_done(Taking& taking, const Measure& measure) {
+  const std::size_t taken = taking.samples.us.size();
+  const auto asked = static_cast<std::size_t>(measure.samples);
+  if (taken >= asked && (taken < kSamplesFor95 || relative_interval(taking.samples.us) <= measure.ci)) return true;
+  if (taken >= kMostSamplesPerAsked * asked) {
+    taking.samples.reason = too_wide(taking, measure, fmt::format("{} times as many as asked", kMostSamplesPerAsked));
+    return true;
+  }
+  if (taken < kMinSamples || taking.used_seconds < measure.max_seconds) return false;
+  taking.samples.reason =
+      taken < asked ? too_few(taking, measure)
+                    : too_wide(taking, measure, fmt::format("max_seconds ({:g}) reached", measure.max_seconds));
+  return true;
+}
+
+void take_turn(Taking& taking, const Measure& measure, int turn, const Clock& clock) {
+  const Subject& subject = *taking.subject;
+  if (subject.begin_turn && !guarded(taking, clock, subject.begin_turn)) return;
+  for (int i = 0; i < turn && taking.active; ++i) {
+    Sample sample;
+    if (!take_one(taking, clock, false, sample)) return;
+    taking.samples.us.push_back(sample.us);
+    taking.samples.sm_mhz.push_back(sample.sm_mhz);
+    if (is_done(taking, measure)) taking.active = false;
+  }
+  if (subject.end_turn) guarded(taking, clock, subject.end_turn);
 }
 
 }  // namespace
@@ -90,17 +132,16 @@ std::vector<std::size_t> round_order(std::size_t count, std::uint64_t seed, std:
 }
 
 std::vector<Samples> take_samples(const std::vector<Subject>& subjects, const Measure& measure, std::uint64_t seed,
-                                  const Clock& clock) {
+                                  int turn, const Clock& clock) {
   std::vector<Taking> all(subjects.size());
   for (std::size_t i = 0; i < subjects.size(); ++i) all[i].subject = &subjects[i];
 
   warm_up(all, measure, seed, clock);
-  for (int round = 0; round < measure.samples; ++round) {
-    for (std::size_t i : round_order(all.size(), seed, static_cast<std::uint64_t>(round))) {
-      double us = 0;
-      if (all[i].active && take_one(all[i], clock, us)) all[i].samples.us.push_back(us);
+  const auto is_active = [](const Taking& taking) { return taking.active; };
+  for (std::uint64_t round = 0; std::any_of(all.begin(), all.end(), is_active); ++round) {
+    for (const std::size_t i : round_order(all.size(), seed, round)) {
+      if (all[i].active) take_turn(all[i], measure, turn, clock);
     }
-    for (Taking& taking : all) leave_when_out_of_time(taking, measure);
   }
 
   std::vector<Samples> samples;

@@ -2,7 +2,8 @@
 //
 // Problem: a launch takes the host some microseconds, so that events around several launches, or around one short
 // kernel, time the host. Pattern (nvbench's): a kernel holds the stream until everything has been queued.
-// Caveat: work that waits for the device while the stream is held would wait for ever; a timeout lets it go, and says so.
+// Caveat: work that waits for the device while the stream is held would wait for ever; a timeout lets it go, and says
+// so.
 #pragma once
 
 #include <cuda_runtime_api.h>

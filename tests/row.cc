@@ -58,14 +58,16 @@ Row full_row() {
   row.dram_read_bytes = std::int64_t{1'500'000};
   row.dram_write_bytes = std::int64_t{600'000};
   row.l2_bytes = std::int64_t{9'000'000};
-  row.l2_resident = false;
+  row.dram_late_write_bytes = std::int64_t{400'000};
+  row.samples_mhz.assign(row.samples_us.size(), 1980);
   row.bandwidth_ceiling_gbps = 4000.0;
   row.flops_ceiling_tflops = 700.0;
   row.workspace_bytes = std::int64_t{1024};
   row.prepare_us = 12.0;
   row.prepared_bytes = std::int64_t{2048};
   row.launches = 8;
-  row.sm_mhz = 1980.0;
+  row.event_pair_us = 1.3;
+  row.clock_limits = std::string("none");
   row.power_w = 650.0;
   row.temperature_c = 55.0;
   row.repro = "fusebench run x.yaml --filter block";
@@ -74,6 +76,11 @@ Row full_row() {
   step.kernel = "rmsnorm_row";
   step.bytes_read = 10;
   step.bytes_written = 20;
+  step.time_us = 91.3;
+  step.alone_us = 101.3;
+  step.dram_read_bytes = step.alone_dram_read_bytes = std::int64_t{1'500'000};
+  step.dram_write_bytes = std::int64_t{200'000};
+  step.alone_dram_write_bytes = std::int64_t{900'000};
   return row;
 }
 
@@ -104,7 +111,7 @@ void check_reasons(const Json& json, std::span<const reports::Column> columns) {
 
 TEST_CASE("a record has the table's columns in the table's order, whatever is known") {
   std::vector<std::string> expected = names_of(reports::columns());
-  expected.insert(expected.end(), {"samples_us", "steps"});
+  expected.insert(expected.end(), {"samples_us", "samples_mhz", "steps"});
   for (const Row& row : {full_row(), Row{}}) {
     CHECK(keys_of(to_json(row)) == expected);
     check_reasons(to_json(row), reports::columns());
@@ -147,6 +154,58 @@ TEST_CASE("rates and the floor") {
 
   row.flops_ceiling_tflops = 7000.0;
   CHECK(to_json(row)["floor_us"].get<double>() == Approx(0.5));  // the bytes', over 0.14 us of FLOPs
+}
+
+TEST_CASE("what L2 may keep of the written bytes does not count inside a sample") {
+  Row row = full_row();
+  row.samples_us.assign(10, 100.0);
+  row.bytes_compulsory_written = 800'000;
+  row.l2_retained_bytes = 500'000;
+  row.flops = 0;
+  CHECK(to_json(row)["floor_us"].get<double>() == Approx(1'500'000 / 4000e3));
+  CHECK(to_json(row)["gbps"].get<double>() == Approx(15));
+  row.l2_retained_bytes = 60'000'000;
+  CHECK(to_json(row)["floor_us"].get<double>() == Approx(1'200'000 / 4000e3));
+  row.cache = CacheMode::hot;
+  CHECK(to_json(row)["gbps"].is_null());
+}
+
+TEST_CASE("a row is L2's where under 99% of its compulsory bytes were moved") {
+  Row row = full_row();  // 2'000'000 compulsory
+  row.dram_write_bytes = std::int64_t{481'000};
+  CHECK(to_json(row)["l2_resident"] == false);
+  row.dram_write_bytes = std::int64_t{479'000};
+  CHECK(to_json(row)["l2_resident"] == true);
+  row.dram_write_bytes = Known<std::int64_t>::unknown("no permission");
+  CHECK(to_json(row)["l2_resident"].is_null());
+  CHECK_THAT(to_json(row)["l2_resident_reason"].get<std::string>(), ContainsSubstring("no permission"));
+}
+
+TEST_CASE("the steps' sums are set against the whole") {
+  Row row = full_row();
+  row.samples_us.assign(10, 101.3);
+  const Json json = to_json(row);
+  CHECK(json["steps_us"].get<double>() == Approx(90));
+  CHECK(json["gaps_us"].get<double>() == Approx(10));
+  CHECK(json["l2_reuse_us"].get<double>() == Approx(10));
+  CHECK(json["l2_reuse_bytes"] == 1'500'000 + 900'000 - 1'500'000 - 600'000);
+  row.steps.front().alone_us = Known<double>::unknown("no time");
+  CHECK(to_json(row)["l2_reuse_us"].is_null());
+  CHECK_THAT(to_json(row)["attribution_reason"].get<std::string>(), ContainsSubstring("l2_reuse_us: no time"));
+}
+
+TEST_CASE("samples whose clock is under the row's are marked and kept, and both medians stand") {
+  Row row = full_row();
+  row.samples_us = {100, 100, 100, 130, 100, 100, 100, 130};
+  row.samples_mhz = {1980, 1980, 1975, 1500, 1980, 0, 1980, 1500};
+  const Json json = to_json(row);
+  CHECK(json["throttled_samples"] == 2);
+  CHECK(json["samples"] == 8);
+  CHECK(json["median_unthrottled_us"] == 100);
+  CHECK(json["sm_mhz"] == 1980);
+  CHECK(json["samples_mhz"][5].is_null());
+  row.samples_mhz.assign(8, 1400);  // a steady clock is no throttling, however low
+  CHECK(to_json(row)["throttled_samples"] == 0);
 }
 
 TEST_CASE("an op without a product has no FLOP rate, and a floor by its bytes alone") {

@@ -77,7 +77,8 @@ TEST_CASE("counters can be opened again, and ranges keep their order", "[gpu][co
     std::vector<Piece> pieces;
     for (std::int64_t i = 1; i <= 12; ++i) {
       pieces.push_back({[&] { device->flush_cache(); }, false});
-      pieces.push_back({[&, i] { device->transfer(Transfer::read, nullptr, from.data(), i * (bytes / 12) / 16 * 16); }});
+      pieces.push_back(
+          {[&, i] { device->transfer(Transfer::read, nullptr, from.data(), i * (bytes / 12) / 16 * 16); }});
     }
     const std::vector<Traffic> traffic = counters->count(pieces);
     REQUIRE(traffic.size() == 12);

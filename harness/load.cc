@@ -1,0 +1,85 @@
+#include "harness/load.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <thread>
+#include <vector>
+
+namespace fusebench {
+
+namespace {
+
+// A power limit shows after some 40 ms of load and has settled after about twice that (seen on an H200).
+constexpr double kChunkUs = 25e3;
+constexpr double kShortestSettlingUs = 50e3;
+constexpr double kLongestSettlingUs = 500e3;
+constexpr double kSteadyClock = 0.005;  // relative change from chunk to chunk
+// With so many times the pause spent under load, the device rests for a tenth of the time or less.
+constexpr double kLoadPerIdle = 9;
+constexpr double kLongestPreloadUs = 20e3;
+constexpr double kRestShare = 3;
+constexpr double kLongestRestUs = 500e3;
+constexpr double kRestStepUs = 5e3;
+constexpr double kRecoveredClock = 0.99;
+
+double now_us() {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void sleep_us(double us) { std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(us)); }
+
+}  // namespace
+
+bool Load::settles() const { return mode_ == LoadMode::sustained && device_.facts().backend == Backend::cuda; }
+
+void Load::settle(const std::function<void()>& launch) {
+  idle_us_ = 0;
+  if (!settles()) return;
+  const auto chunk = [&](std::size_t launches) {
+    return device_.time(std::vector<std::function<void()>>(launches, launch), false);
+  };
+  const auto total = [](const Times& times) {
+    double us = 0;
+    for (const double part : times.us) us += part;
+    return us;
+  };
+  launch_us_ = std::max(total(chunk(1)), 1.0);
+  const auto launches = static_cast<std::size_t>(std::ceil(kChunkUs / launch_us_));
+  double us = 0;
+  for (double before_mhz = 0; us < kLongestSettlingUs;) {
+    const Times times = chunk(launches);
+    us += total(times);
+    const bool steady = std::abs(times.sm_mhz / std::max(before_mhz, 1.0) - 1) < kSteadyClock;
+    if (us >= kShortestSettlingUs && (steady || times.sm_mhz == 0 || launches == 1)) break;
+    before_mhz = times.sm_mhz;
+  }
+}
+
+void Load::before_sample(const std::function<void()>& launch) {
+  if (mode_ == LoadMode::burst) rest();
+  queued_us_ = 0;
+  const double preload_us = std::min(kLoadPerIdle * idle_us_, kLongestPreloadUs);
+  if (settles() && launch_us_ < preload_us) {
+    for (; queued_us_ < preload_us; queued_us_ += launch_us_) launch();
+  }
+  sample_began_us_ = now_us();
+}
+
+void Load::after_sample(const Times& times) {
+  last_us_ = 0;
+  for (const double us : times.us) last_us_ += us;
+  highest_mhz_ = std::max(highest_mhz_, times.sm_mhz);
+  idle_us_ = std::max(now_us() - sample_began_us_ - queued_us_ - last_us_, 0.0);
+}
+
+void Load::rest() {
+  sleep_us(std::min(kRestShare * last_us_, kLongestRestUs));
+  if (highest_mhz_ == 0) return;
+  for (double us = 0; us < kLongestRestUs; us += kRestStepUs) {
+    if (device_.time({}, false).sm_mhz >= kRecoveredClock * highest_mhz_) return;
+    sleep_us(kRestStepUs);
+  }
+}
+
+}  // namespace fusebench

@@ -1,0 +1,49 @@
+#include "harness/step_times.h"
+
+#include <functional>
+
+#include "harness/sampler.h"
+#include "harness/statistics.h"
+
+namespace fusebench {
+
+namespace {
+
+constexpr int kMostRounds = 11;
+constexpr int kFewestRounds = 3;
+
+}  // namespace
+
+StepTimes time_steps(Device& device, Load& load, const BoundPlan& plan, CacheMode mode, double max_seconds) {
+  const std::size_t count = plan.plan().steps().size();
+  std::vector<std::function<void()>> steps;
+  for (std::size_t i = 0; i < count; ++i) steps.emplace_back([&plan, i] { plan.launch_step(i); });
+  const std::function<void()> whole = [&plan] { plan.launch(); };
+  std::vector<std::vector<double>> in_place(count);
+  std::vector<std::vector<double>> alone(count);
+
+  const double start = steady_seconds();
+  load.settle(whole);
+  for (int round = 0; round < kMostRounds; ++round) {
+    if (round >= kFewestRounds && steady_seconds() - start > max_seconds) break;
+    load.before_sample(whole);
+    if (mode == CacheMode::hot) whole();
+    if (mode == CacheMode::cold) device.flush_cache();
+    const Times times = device.time(steps, true);
+    load.after_sample(times);
+    for (std::size_t i = 0; i < count; ++i) in_place[i].push_back(times.us[i]);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (mode == CacheMode::hot) steps[i]();
+      if (mode == CacheMode::cold) device.flush_cache();
+      alone[i].push_back(device.time({steps[i]}, true).us.front());
+    }
+  }
+  StepTimes times;
+  for (std::size_t i = 0; i < count; ++i) {
+    times.in_place_us.push_back(median(in_place[i]));
+    times.alone_us.push_back(median(alone[i]));
+  }
+  return times;
+}
+
+}  // namespace fusebench
