@@ -32,6 +32,7 @@ struct CaseContext {
   std::function<void(const std::string&)> note;                       ///< what is being done, for progress
   std::filesystem::path dump;                                         ///< empty: nothing is dumped
   std::function<std::string(const Case&, const std::string&)> repro;  ///< the command that repeats a row
+  bool prove = false;                                                 ///< try the check on mutants: harness/mutants.h
   std::string lost;                       ///< the device was lost in an earlier case, and how: every row is an error
   std::int64_t base_offset_elements = 0;  ///< shifts every tensor's base: for tests
 };

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <map>
 #include <span>
-#include <utility>
 
 #include "reference/ops.h"
 
@@ -142,9 +141,9 @@ void put(const Block& part, const std::vector<Index>& places, Block& whole) {
 
 }  // namespace
 
-std::vector<Block> blocks(const BlockInputs& inputs, const BlockWeights& weights, const AttentionShape& shape,
-                          const std::vector<Index>& tokens, const std::vector<Rounding>& roundings,
-                          const std::vector<Deviation>& deviations) {
+std::vector<Block> block(const BlockInputs& inputs, const BlockWeights& weights, const AttentionShape& shape,
+                         const std::vector<Index>& tokens, const std::vector<Rounding>& roundings,
+                         const std::vector<Deviation>& deviations) {
   const auto rows = static_cast<Index>(tokens.size());
   std::vector<Block> out(deviations.size(), {.out = Stack(roundings, rows, inputs.x.cols),
                                              .k = Stack(roundings, rows, weights.qkv.wk.rows),
@@ -174,11 +173,6 @@ std::vector<Block> blocks(const BlockInputs& inputs, const BlockWeights& weights
     });
   }
   return out;
-}
-
-Block block(const BlockInputs& inputs, const BlockWeights& weights, const AttentionShape& shape,
-            const std::vector<Index>& tokens, const std::vector<Rounding>& roundings) {
-  return std::move(blocks(inputs, weights, shape, tokens, roundings, {shape.deviation}).front());
 }
 
 }  // namespace fusebench::reference

@@ -106,14 +106,10 @@ struct BlockInputs {
 struct Block {
   Stack out, k, v;  ///< k and v: the tokens' own new keys and values
 };
-/// The whole block for the token rows `tokens`, in any order. Keys and values are computed for every token that one of
-/// them sees, everything else for them alone.
-Block block(const BlockInputs& inputs, const BlockWeights& weights, const AttentionShape& shape,
-            const std::vector<Index>& tokens, const std::vector<Rounding>& roundings);
-
-/// The block with each of the deviations, over the same keys and values, which are computed once.
-std::vector<Block> blocks(const BlockInputs& inputs, const BlockWeights& weights, const AttentionShape& shape,
-                          const std::vector<Index>& tokens, const std::vector<Rounding>& roundings,
-                          const std::vector<Deviation>& deviations);
+/// The whole block for the token rows `tokens`, in any order, once with each of the deviations. Keys and values are
+/// computed for every token that one of them sees, and once for all deviations; everything else for them alone.
+std::vector<Block> block(const BlockInputs& inputs, const BlockWeights& weights, const AttentionShape& shape,
+                         const std::vector<Index>& tokens, const std::vector<Rounding>& roundings,
+                         const std::vector<Deviation>& deviations = {Deviation::none});
 
 }  // namespace fusebench::reference
