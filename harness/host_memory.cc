@@ -54,7 +54,7 @@ std::int64_t host_bytes_needed(const Case& c, const OpSpec& spec, const VerifyRo
   const auto tokens = static_cast<double>(c.tokens());
   double bytes = rows * sizeof(std::int64_t) + tokens * sizeof(double);
   for (const TensorSpec& tensor : spec.tensors) {
-    const double all = static_cast<double>(tensor.bytes());
+    const auto all = static_cast<double>(tensor.bytes());
     if (tensor.role != Role::output) bytes += prove ? 2 * all : all;
     if (tensor.role == Role::input) continue;
     bytes += (prove ? 4 : 2) * tokens * static_cast<double>(tensor.cols * bytes_of(tensor.dtype));
