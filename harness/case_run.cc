@@ -10,6 +10,7 @@
 #include "harness/dump.h"
 #include "harness/host_memory.h"
 #include "harness/load.h"
+#include "harness/mutants.h"
 #include "harness/ranges.h"
 #include "harness/sampler.h"
 #include "harness/statistics.h"
@@ -134,6 +135,7 @@ class CaseRun {
       context_.note(contender.name + ": preparing and verifying");
       guarded(contender, [&] { verify(contender); });
     }
+    if (context_.prove) prove();
     dump();
   }
 
@@ -164,7 +166,7 @@ class CaseRun {
 
   // Who fits into memory, found before anything is allocated. On the CPU host and device share it.
   void admit() {
-    const std::int64_t host = host_bytes_needed(case_, spec_, context_.measure.verify);
+    const std::int64_t host = host_bytes_needed(case_, spec_, context_.measure.verify, context_.prove);
     const std::int64_t available_on_host = available_host_bytes();
     if (host > available_on_host) {
       abandon(Verdict::unsupported,
@@ -287,13 +289,40 @@ class CaseRun {
     return disagreements(outputs, naive.outputs, judgement.budgets, kRowsToOracle);
   }
 
-  // A timed launch's outputs, which are not those that were verified. (naive's own are compared with its verified.)
-  std::string judge_timed(const std::vector<Output>& outputs) const {
+  // A timed launch's outputs, which are not those that were verified (naive's own are compared with its verified), or
+  // a mutant's.
+  std::string judge_anew(const std::vector<Output>& outputs) {
     const Judgement judgement = judge(case_, outputs, expected_);
     if (!judgement.failure.empty()) return judgement.failure;
     const std::vector<std::int64_t> rows = disagreements_with_naive(outputs, judgement);
     if (rows.empty()) return {};
-    return judge(case_, outputs, compute_expected(case_, inputs_, rows)).failure;
+    // Mutants disagree in the same rows, one after the other.
+    if (disputed_.rows != rows) disputed_ = compute_expected(case_, inputs_, rows);
+    return judge(case_, outputs, disputed_).failure;
+  }
+
+  // Once for all variants, since they are held to the same expected rows.
+  void prove() {
+    if (std::none_of(contenders_.begin(), contenders_.end(), [](const Contender& s) { return s.alive(); })) return;
+    context_.note("computing mutants");
+    const WrongRows wrong = wrong_rows(case_, inputs_, context_.source, expected_.rows, context_.oracle_cache);
+    context_.note("trying the check on mutants");
+    const Contender& naive = contenders_.front();
+    const bool has_naive = naive.name == "naive" && naive.alive();
+    mutants_ = try_mutants(case_, expected_, wrong, has_naive ? naive.outputs : exact_outputs(case_, expected_),
+                           {.failure = [this](const std::vector<Output>& outputs) { return judge_anew(outputs); },
+                            .sees_other_rows = true});
+  }
+
+  // A row that passed a check without power has not passed.
+  void doubt(Row& row) const {
+    row.mutants = !context_.prove ? row.mutants
+                  : mutants_      ? Known<std::vector<Mutant>>(*mutants_)
+                                  : Known<std::vector<Mutant>>::unknown("no variant passed the check");
+    const std::string names = mutants_ ? let_through(*mutants_) : "";
+    if (row.verdict != Verdict::pass || names.empty()) return;
+    row.verdict = Verdict::no_power;
+    row.reason = "the check lets mutants through: " + names;
   }
 
   std::vector<Output> read_outputs() const {
@@ -330,7 +359,7 @@ class CaseRun {
   void check_sample(const Contender& contender, Timing& timing) {
     const bool as_verified = memory_->output_checksum() == contender.verified_checksum;
     timing.deterministic = timing.deterministic && as_verified;
-    if (!as_verified && timing.failure.empty()) timing.failure = judge_timed(read_outputs());
+    if (!as_verified && timing.failure.empty()) timing.failure = judge_anew(read_outputs());
   }
 
   // After each turn, so that what one variant damages is whole for the next.
@@ -491,6 +520,7 @@ class CaseRun {
     row.bytes_compulsory = spec_.compulsory_bytes;
     row.bytes_compulsory_written = spec_.compulsory_write_bytes;
     row.repro = context_.repro(case_, contender.name);
+    doubt(row);
     describe_plan(contender, row);
     describe_measured(timing, row);
     if (context_.ceilings != nullptr) {
@@ -571,6 +601,8 @@ class CaseRun {
   std::vector<Contender> contenders_;
   InputSet inputs_;
   Expected expected_;
+  Expected disputed_;  // rows that the oracle did not sample and in which outputs disagreed, those asked for last
+  std::optional<std::vector<Mutant>> mutants_;
   std::optional<CaseMemory> memory_;
   std::int64_t workspace_bytes_ = 0;
   std::uint64_t input_checksum_ = 0;  // before anything ran

@@ -35,6 +35,7 @@ struct CaseContext {
   std::function<std::string(const Case&, const std::string&)> repro;  ///< the command that repeats a row
   const Ceilings* ceilings = nullptr;                                 ///< none: the rows have no floor
   bool control = false;                   ///< time one variant twice, as if it were two (A/A)
+  bool prove = false;                                                 ///< try the check on mutants: harness/mutants.h
   std::string lost;                       ///< the device was lost in an earlier case, and how: every row is an error
   std::int64_t base_offset_elements = 0;  ///< shifts every tensor's base: for tests
 };

@@ -12,8 +12,9 @@ namespace fusebench {
 std::int64_t available_host_bytes();
 
 /// What a case needs on the host beside its device memory: inputs, the expected rows and what computes them, and the
-/// outputs of two variants. An estimate from above; sums that pass 2^63 stay there.
-std::int64_t host_bytes_needed(const Case& c, const OpSpec& spec, const VerifyRows& verify);
+/// outputs of two variants; to prove the check, mutants and another seed's inputs too. An estimate from above; sums
+/// that pass 2^63 stay there.
+std::int64_t host_bytes_needed(const Case& c, const OpSpec& spec, const VerifyRows& verify, bool prove = false);
 
 /// a + b, both >= 0, or the largest integer where that overflows.
 std::int64_t saturating_sum(std::int64_t a, std::int64_t b);

@@ -44,6 +44,9 @@ void add_sweep_options(CLI::App& command, RunOptions& options) {
   command.add_option("--filter", options.filters, "keep rows whose case id, variant or case id/variant matches a glob");
   command.add_option("--oracle-cache", options.oracle_cache, "folder of expected rows; also FUSEBENCH_ORACLE_CACHE")
       ->capture_default_str();
+  command.add_flag(
+      "--prove", options.prove,
+      "try the check on outputs that are wrong on purpose; a row whose check lets one through is no_power");
   command.add_flag("--quiet", options.quiet, "no progress");
 }
 

@@ -1,8 +1,10 @@
 // Expected rows on disk. A file is a header that says whose rows these are, every tensor's values, and a checksum;
 // header and sizes follow from the case and its rows, so that reading one is comparing it with what it must be:
 //
-//   "fusebench oracle\n"  format, reference version, what the drawing of inputs gives, case id, rows, tensors
-//   expected: doubles     replica: fp32, which holds every value of fp16, bf16 and fp32
+//   "fusebench oracle\n"  format, reference version, what the drawing of inputs gives, case id, mistake if there is
+//   one,
+//                         rows, tensors
+//   expected: doubles     replica: fp32, which holds every value of fp16, bf16 and fp32; a mistake has none
 //   64 hexadecimal digits: SHA-256 of all before
 #include <fmt/format.h>
 #include <unistd.h>
@@ -50,9 +52,10 @@ std::string drawing_of(const Case& c) {
   return sha256_hex(bytes);
 }
 
-std::string header_of(const Case& c, const std::vector<std::int64_t>& rows) {
+std::string header_of(const Case& c, const std::vector<std::int64_t>& rows, const std::string& mistake) {
   std::string header = fmt::format("fusebench oracle\nformat {} reference {} drawing {}\n{}\n", kFormatVersion,
                                    kReferenceVersion, drawing_of(c), case_id(c));
+  if (!mistake.empty()) header += fmt::format("mistake {}\n", mistake);
   for (const TensorSpec& spec : spec_of(c).tensors) {
     if (spec.role != Role::input) header += fmt::format("{}[{}] ", spec.name, spec.cols);
   }
@@ -111,20 +114,22 @@ void write_file(const fs::path& path, std::string_view bytes) {
 
 }  // namespace
 
-fs::path OracleCache::path_of(const Case& c, const std::vector<std::int64_t>& rows) const {
-  return folder_ / (sha256_hex(header_of(c, rows)).substr(0, 32) + ".oracle");
+fs::path OracleCache::path_of(const Case& c, const std::vector<std::int64_t>& rows, const std::string& mistake) const {
+  return folder_ / (sha256_hex(header_of(c, rows, mistake)).substr(0, 32) + ".oracle");
 }
 
-bool OracleCache::load(const Case& c, const std::vector<std::int64_t>& rows, Expected& out) const {
-  const std::string header = header_of(c, rows);
+bool OracleCache::load(const Case& c, const std::vector<std::int64_t>& rows, Expected& out,
+                       const std::string& mistake) const {
+  const std::string header = header_of(c, rows, mistake);
+  const bool has_replica = mistake.empty();
   Expected found{.rows = rows, .tensors = {}};
   std::size_t size = header.size() + kDigestSize;
   for (const TensorSpec& spec : spec_of(c).tensors) {
     if (spec.role == Role::input) continue;
     found.tensors.push_back({.name = spec.name, .cols = spec.cols, .expected = {}, .replica = {}});
-    size += rows.size() * static_cast<std::size_t>(spec.cols) * (sizeof(double) + sizeof(float));
+    size += rows.size() * static_cast<std::size_t>(spec.cols) * (sizeof(double) + (has_replica ? sizeof(float) : 0));
   }
-  const std::string bytes = read_file(path_of(c, rows), size);
+  const std::string bytes = read_file(path_of(c, rows, mistake), size);
   if (bytes.empty() || !bytes.starts_with(header)) return false;
   std::string_view values = bytes;
   if (values.substr(size - kDigestSize) != sha256_hex(values.substr(0, size - kDigestSize))) return false;
@@ -132,18 +137,18 @@ bool OracleCache::load(const Case& c, const std::vector<std::int64_t>& rows, Exp
   for (ExpectedTensor& tensor : found.tensors) {
     const std::size_t count = rows.size() * static_cast<std::size_t>(tensor.cols);
     tensor.expected = take_as<double>(count, values);
-    tensor.replica = take_as<float>(count, values);
+    if (has_replica) tensor.replica = take_as<float>(count, values);
   }
   out = std::move(found);
   return true;
 }
 
-void OracleCache::save(const Case& c, const Expected& expected) const {
-  const fs::path path = path_of(c, expected.rows);
+void OracleCache::save(const Case& c, const Expected& expected, const std::string& mistake) const {
+  const fs::path path = path_of(c, expected.rows, mistake);
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error) throw std::runtime_error(fmt::format("cannot create {}: {}", folder_.string(), error.message()));
-  std::string bytes = header_of(c, expected.rows);
+  std::string bytes = header_of(c, expected.rows, mistake);
   for (const ExpectedTensor& tensor : expected.tensors) {
     append_as<double>(tensor.expected, bytes);
     append_as<float>(tensor.replica, bytes);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <utility>
 
@@ -132,6 +133,17 @@ void put_check(Writer& out, const Row& row) {
   out.put("rows_checked", checked(&Verification::rows_checked));
   out.put("rows_total", checked(&Verification::rows_total));
   out.put_reason("check_reason");
+  const auto count = [&](std::initializer_list<Outcome> outcomes) {
+    return derive(row.mutants, [outcomes](const std::vector<Mutant>& mutants) {
+      return std::count_if(mutants.begin(), mutants.end(), [outcomes](const Mutant& mutant) {
+        return std::find(outcomes.begin(), outcomes.end(), mutant.outcome) != outcomes.end();
+      });
+    });
+  };
+  out.put("mutants_tried", count({Outcome::rejected, Outcome::let_through}));
+  out.put("mutants_rejected", count({Outcome::rejected}));
+  out.put("mutants_equivalent", count({Outcome::equivalent}));
+  out.put_reason("mutants_reason");
   out.put("deterministic", row.deterministic);
   out.put_reason("deterministic_reason");
 }
@@ -344,6 +356,18 @@ std::string_view name_of(Verdict verdict) {
   return "error";
 }
 
+std::string_view name_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::rejected:
+      return "rejected";
+    case Outcome::equivalent:
+      return "equivalent";
+    case Outcome::let_through:
+      return "let through";
+  }
+  return "let through";
+}
+
 Known<Ratio> paired_speedup(std::span<const double> base_us, std::span<const double> subject_us) {
   const std::vector<double> ratios = paired_ratios(base_us, subject_us);
   if (ratios.empty()) return Known<Ratio>::unknown("no round holds a sample of both");
@@ -386,6 +410,10 @@ nlohmann::ordered_json to_json(const Row& row) {
   for (double mhz : row.samples_mhz) json["samples_mhz"].push_back(mhz > 0 ? Json(mhz) : Json());
   json["steps"] = Json::array();
   for (const StepRow& step : row.steps) json["steps"].push_back(to_json(step));
+  json["mutants"] = Json::array();
+  for (const Mutant& mutant : row.mutants.value.value_or(std::vector<Mutant>())) {
+    json["mutants"].push_back({{"name", mutant.name}, {"outcome", name_of(mutant.outcome)}});
+  }
   return json;
 }
 

@@ -43,6 +43,19 @@ struct Verification {
   std::int64_t rows_total = 0;
 };
 
+/// What became of an output that is wrong on purpose: see harness/mutants.h.
+enum class Outcome : std::uint8_t {
+  rejected,
+  equivalent,  ///< not wrong here: the exact result is the same
+  let_through,
+};
+std::string_view name_of(Outcome outcome);
+
+struct Mutant {
+  std::string name;
+  Outcome outcome = Outcome::let_through;
+};
+
 struct Ratio {
   double value = 0, lo = 0, hi = 0;  ///< median of paired ratios and its 95% interval
 };
@@ -73,6 +86,7 @@ struct Row {
   std::string reason;  ///< empty only when the verdict is pass
   std::string kernel;
   Known<Verification> check;
+  Known<std::vector<Mutant>> mutants = Known<std::vector<Mutant>>::unknown("run without --prove");
   Known<bool> deterministic;
 
   std::vector<double> samples_us;
@@ -109,9 +123,9 @@ std::int64_t bytes_inside_sample(const Row& row);
 std::vector<bool> throttled(const Row& row);
 inline constexpr double kThrottledClock = 0.05;
 
-/// Every column of reports/columns.h, in its order, then samples_us and steps. Statistics (median_us, ci95_rel, gbps,
-/// floor_share, ...) are derived here from the samples. What is unknown or not finite is null, with why in its reason
-/// column.
+/// Every column of reports/columns.h, in its order, then samples_us, samples_mhz, steps and mutants. Statistics
+/// (median_us, ci95_rel, gbps, floor_share, ...) are derived here from the samples. What is unknown or not finite is
+/// null, with why in its reason column.
 nlohmann::ordered_json to_json(const Row& row);
 
 }  // namespace fusebench

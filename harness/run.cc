@@ -21,6 +21,7 @@
 #include "harness/case_run.h"
 #include "harness/google_benchmark.h"
 #include "harness/host_memory.h"
+#include "harness/mutants.h"
 #include "harness/progress.h"
 #include "harness/ranges.h"
 #include "harness/sampler.h"
@@ -197,9 +198,9 @@ constexpr std::size_t kCasesPerControl = 4;
 bool has_control(std::size_t index) { return index < kFirstControls || index % kCasesPerControl == 0; }
 
 std::string repro_command(const RunOptions& options, Backend backend, const Case& c, const std::string& variant) {
-  return fmt::format("fusebench run {} --backend {}{} --filter {}", shell_quoted(options.config.string()),
+  return fmt::format("fusebench run {} --backend {}{}{} --filter {}", shell_quoted(options.config.string()),
                      name_of(backend), options.device == 0 ? "" : fmt::format(" --device {}", options.device),
-                     shell_quoted(case_id(c) + "/" + variant));
+                     options.prove ? " --prove" : "", shell_quoted(case_id(c) + "/" + variant));
 }
 
 // What an ended case says on its progress line: "naive pass 812.4 us, fused fail".
@@ -264,6 +265,55 @@ void print_plans(const std::vector<Task>& tasks, Device& device) {
   fmt::print(
       "op MB: the op's own tensors; modelled MB: what the plan's steps read and write. Floors need ceilings, which "
       "this version does not probe.\n");
+}
+
+// A case's expected rows, and its mutants', from the cache or computed and put there.
+class AheadOfRun {
+ public:
+  AheadOfRun(const Case& c, const VerifyRows& verify, const OracleCache& cache)
+      : case_(c), rows_(choose_rows(c, verify)), cache_(cache) {
+    known_ = cache.load(c, rows_, expected_);
+    if (known_) return;
+    expected_ = compute_expected(c, inputs(), rows_);
+    cache.save(c, expected_);
+  }
+
+  std::string summary() const { return fmt::format("{} rows {}", rows_.size(), known_ ? "already there" : "computed"); }
+
+  // The check of the sampled rows alone: without a variant there is nothing to compare the others with.
+  std::vector<Mutant> prove() {
+    std::optional<WrongRows> wrong = load_wrong_rows(cache_, case_, rows_);
+    if (!wrong) {
+      wrong = compute_wrong_rows(
+          case_, inputs(), [](const Case& c) { return std::make_unique<DrawnSource>(c); }, rows_);
+      save_wrong_rows(cache_, case_, *wrong);
+    }
+    return try_mutants(
+        case_, expected_, *wrong, exact_outputs(case_, expected_),
+        {.failure = [&](const std::vector<Output>& outputs) { return judge(case_, outputs, expected_).failure; }});
+  }
+
+ private:
+  const InputSet& inputs() {
+    if (inputs_.empty()) inputs_ = read_inputs(spec_of(case_), DrawnSource(case_));
+    return inputs_;
+  }
+
+  const Case& case_;
+  std::vector<std::int64_t> rows_;
+  const OracleCache& cache_;
+  Expected expected_;
+  bool known_ = false;
+  InputSet inputs_;
+};
+
+// "13 mutants rejected, 2 equivalent, 1 let through"
+std::string outcome_of(const std::vector<Mutant>& mutants) {
+  const auto count = [&](Outcome outcome) {
+    return std::count_if(mutants.begin(), mutants.end(), [&](const Mutant& m) { return m.outcome == outcome; });
+  };
+  return fmt::format("{} mutants rejected, {} equivalent, {} let through", count(Outcome::rejected),
+                     count(Outcome::equivalent), count(Outcome::let_through));
 }
 
 }  // namespace
@@ -332,7 +382,8 @@ int run(const RunOptions& options) {
       .note = [&](const std::string& what) { progress.note(what); },
       .dump = options.dump,
       .repro = [&](const Case& c, const std::string& variant) { return repro_command(options, backend, c, variant); },
-      .ceilings = &ceilings};
+      .ceilings = &ceilings,
+      .prove = options.prove};
   const Range range("run " + config.name);
   std::vector<Row> rows;
   std::vector<Control> controls;
@@ -365,6 +416,7 @@ int precompute_oracle(const RunOptions& options) {
   Progress progress(config.cases.size(), isatty(STDERR_FILENO) != 0, options.quiet);
   std::size_t matched = 0;
   bool left_out = false;
+  std::vector<std::string> powerless;  // cases, and what their check lets through
   for (const SweepCase& entry : config.cases) {
     std::vector<std::string> names = entry.variants.empty() ? registry().names(backend) : entry.variants;
     names.emplace_back();  // a build without CUDA knows no variant of it, but every case
@@ -374,25 +426,28 @@ int precompute_oracle(const RunOptions& options) {
     }
     ++matched;
     progress.begin_case(case_id(entry.c));
-    const std::int64_t needed = host_bytes_needed(entry.c, spec_of(entry.c), config.measure.verify);
+    const std::int64_t needed = host_bytes_needed(entry.c, spec_of(entry.c), config.measure.verify, options.prove);
     const std::int64_t available = available_host_bytes();
     if (needed > available) {
       left_out = true;
       progress.end_case(fmt::format("left out: needs {} bytes of host memory, {} are available", needed, available));
       continue;
     }
-    const std::vector<std::int64_t> rows = choose_rows(entry.c, config.measure.verify);
-    Expected expected;
-    const bool known = cache.load(entry.c, rows, expected);
-    if (!known) {
-      const InputSet inputs = read_inputs(spec_of(entry.c), DrawnSource(entry.c));
-      cache.save(entry.c, compute_expected(entry.c, inputs, rows));
+    AheadOfRun ahead(entry.c, config.measure.verify, cache);
+    std::string outcome = ahead.summary();
+    if (options.prove) {
+      const std::vector<Mutant> mutants = ahead.prove();
+      outcome += "; " + outcome_of(mutants);
+      const std::string names = let_through(mutants);
+      if (!names.empty()) powerless.push_back(fmt::format("no power: {}: {}\n", case_id(entry.c), names));
     }
-    progress.end_case(fmt::format("{} rows {}", rows.size(), known ? "already there" : "computed"));
+    progress.end_case(outcome);
   }
   if (matched == 0) throw no_match(options.filters, config);
+  for (const std::string& line : powerless) std::fputs(line.c_str(), stderr);
   fmt::print("{}\n", fs::absolute(options.oracle_cache).string());
-  return left_out ? kDidNotRun : kPassed;
+  if (left_out) return kDidNotRun;
+  return powerless.empty() ? kPassed : kCheckFailed;
 }
 
 }  // namespace fusebench

@@ -29,6 +29,7 @@ struct RunOptions {
   std::filesystem::path dump;
   std::filesystem::path oracle_cache;
   bool dry_run = false;
+  bool prove = false;  ///< try the check on mutants
   bool quiet = false;
   std::vector<std::string> benchmark_flags;  ///< handed to Google Benchmark after the run; empty: not used
   std::string command;                       ///< the command line, for the record

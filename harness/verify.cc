@@ -12,9 +12,8 @@ namespace fusebench {
 namespace {
 
 // A variant rounds at other places than the replica and adds in another order, so its error differs by chance. Over
-// few elements chance is larger: the factors grow by 1 + 4 / sqrt(elements).
+// few elements chance is larger: the factors grow by 1 + 4 / sqrt(elements), those of a whole or of a row.
 constexpr double kErrorFactor = 2;
-constexpr double kRowErrorFactor = 4;  // of the replica's worst row: a row is few elements
 constexpr double kMaxErrorFactor = 4;  // of the replica's largest error: extremes scatter more than sums
 constexpr double kAccumulationFactor = 4;
 constexpr double kSeedTolerance = 2e-3;  // the seed's torch.allclose(atol = rtol)
@@ -95,9 +94,14 @@ std::string at(const std::string& name, const Worst& w) {
                      std::isnan(w.got) ? std::abs(w.got) : w.got, w.expected);
 }
 
+double chance_over(std::int64_t elements) {
+  return 1 + 4 / std::sqrt(static_cast<double>(std::max<std::int64_t>(elements, 1)));
+}
+
 Budget budget_of(const Case& c, const Comparison& x) {
   const double roundoff = unit_roundoff(c.dtype);
-  const double chance = 1 + 4 / std::sqrt(static_cast<double>(std::max<std::int64_t>(x.elements, 1)));
+  const double chance = chance_over(x.elements);
+  const double chance_in_row = chance_over(x.elements / std::max<std::int64_t>(std::ssize(x.rows), 1));
   const double accumulation = kAccumulationFactor * std::sqrt(static_cast<double>(accumulation_length(c))) * 0x1p-24;
   double replica_worst_row = 0;
   for (const Sums& row : x.rows) {
@@ -105,7 +109,7 @@ Budget budget_of(const Case& c, const Comparison& x) {
   }
   return {
       .rel_l2 = std::max(kErrorFactor * chance * relative(x.total.replica, x.total.expected) + accumulation, roundoff),
-      .row_rel_l2 = std::max(kRowErrorFactor * chance * replica_worst_row + accumulation, 2 * roundoff),
+      .row_rel_l2 = std::max(kErrorFactor * chance_in_row * replica_worst_row + accumulation, 2 * roundoff),
       .max_abs = std::max(kMaxErrorFactor * chance * x.replica_max_abs + accumulation * x.expected_max,
                           roundoff * x.expected_max)};
 }

@@ -50,10 +50,11 @@ Matrix weigh(const Matrix& probabilities, const Matrix& values, const Queries& q
   return out;
 }
 
-Matrix attend(const Matrix& q, const Matrix& keys, const Matrix& values, const Queries& queries, Rounding format) {
+Matrix attend(const Matrix& q, const Matrix& keys, const Matrix& values, const Queries& queries, Deviation deviation,
+              Rounding format) {
   const Index head_dim = q.cols();
   Matrix scores = q * keys.transpose();
-  scores /= std::sqrt(static_cast<double>(head_dim));
+  if (deviation != Deviation::scores_not_scaled) scores /= std::sqrt(static_cast<double>(head_dim));
   round_all(statistics(format), scores);
   for (Index i = 0; i < scores.rows(); ++i) {
     const Index visible = queries.visible[static_cast<std::size_t>(i)];
@@ -67,7 +68,10 @@ Matrix attend(const Matrix& q, const Matrix& keys, const Matrix& values, const Q
 
 }  // namespace
 
-Index AttentionShape::visible(Index s) const { return causal ? std::clamp<Index>(keys - seq + s + 1, 0, keys) : keys; }
+Index AttentionShape::visible(Index s) const {
+  const Index shift = deviation == Deviation::one_key_less ? -1 : deviation == Deviation::one_key_more ? 1 : 0;
+  return std::clamp<Index>((causal ? keys - seq + s + 1 : keys) + shift, 0, keys);
+}
 
 HeadReader head_reader(const Source& source, const AttentionShape& shape) {
   return [source, shape](Index /*lane*/, Index batch, Index kv_head, Index count) {
@@ -94,7 +98,7 @@ Stack attention(const Stack& q, const std::vector<Index>& tokens, const Attentio
       for (Index r = 0; r < rows.rows(); ++r) {
         rows.row(r) = q.lane(lane).row(queries.rows[static_cast<std::size_t>(r)]).segment(first_col, shape.head_dim);
       }
-      const Matrix attended = attend(rows, k, v, queries, q.roundings[static_cast<std::size_t>(lane)]);
+      const Matrix attended = attend(rows, k, v, queries, shape.deviation, q.roundings[static_cast<std::size_t>(lane)]);
       for (Index r = 0; r < rows.rows(); ++r) {
         out.lane(lane).row(queries.rows[static_cast<std::size_t>(r)]).segment(first_col, shape.head_dim) =
             attended.row(r);

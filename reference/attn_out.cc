@@ -3,6 +3,9 @@
 
 namespace fusebench::reference {
 
-Stack attn_out(const Stack& a, const Source& wo, const Stack& x) { return add(x, product(a, wo)); }
+Stack attn_out(const Stack& a, const Source& wo, const Stack& x, Deviation deviation) {
+  Stack branch = product(a, wo);
+  return deviation == Deviation::no_attention_residual ? branch : add(x, branch);
+}
 
 }  // namespace fusebench::reference

@@ -80,13 +80,19 @@ class NewKeysValues {
   Stack k_, v_;
 };
 
-/// Of every batch that has one of the tokens: how many of its new tokens they see, themselves always included.
-std::map<Index, Index> seen_tokens(const std::vector<Index>& tokens, const AttentionShape& shape) {
+/// Of every batch that has one of the tokens: how many of its new tokens they see under any of the deviations,
+/// themselves always included.
+std::map<Index, Index> seen_tokens(const std::vector<Index>& tokens, AttentionShape shape,
+                                   const std::vector<Deviation>& deviations) {
   std::map<Index, Index> seen;
   for (const Index token : tokens) {
     const Index s = token % shape.seq;
     Index& most = seen[token / shape.seq];
-    most = std::max({most, s + 1, shape.visible(s) - (shape.keys - shape.seq)});
+    most = std::max(most, s + 1);
+    for (const Deviation deviation : deviations) {
+      shape.deviation = deviation;
+      most = std::max(most, shape.visible(s) - (shape.keys - shape.seq));
+    }
   }
   return seen;
 }
@@ -120,20 +126,31 @@ Stack finish(const BlockInputs& inputs, const BlockWeights& weights, const Atten
   const Stack n = rmsnorm(x, weights.qkv.norm, weights.qkv.eps);
   const Stack q = rope(product(n, weights.qkv.wq), weights.qkv.phases, positions_of(tokens, shape.seq));
   const Stack a = attention(q, tokens, shape, added.keys(inputs.past_k), added.values(inputs.past_v));
-  return mlp(attn_out(a, weights.wo, x), weights.mlp);
+  return mlp(attn_out(a, weights.wo, x, shape.deviation), weights.mlp, shape.deviation);
+}
+
+/// The parts' rows become rows `places` of the whole.
+void put(const Block& part, const std::vector<Index>& places, Block& whole) {
+  const auto put_stack = [&](const Stack& from, Stack& to) {
+    for (Index l = 0; l < to.lanes(); ++l) to.lane(l)(places, Eigen::seqN(0, to.cols())) = from.lane(l);
+  };
+  put_stack(part.out, whole.out);
+  put_stack(part.k, whole.k);
+  put_stack(part.v, whole.v);
 }
 
 }  // namespace
 
-Block block(const BlockInputs& inputs, const BlockWeights& weights, const AttentionShape& shape,
-            const std::vector<Index>& tokens, const std::vector<Rounding>& roundings) {
+std::vector<Block> block(const BlockInputs& inputs, const BlockWeights& weights, const AttentionShape& shape,
+                         const std::vector<Index>& tokens, const std::vector<Rounding>& roundings,
+                         const std::vector<Deviation>& deviations) {
   const auto rows = static_cast<Index>(tokens.size());
-  Block out{.out = Stack(roundings, rows, inputs.x.cols),
-            .k = Stack(roundings, rows, weights.qkv.wk.rows),
-            .v = Stack(roundings, rows, weights.qkv.wv.rows)};
-  const Index lanes = out.out.lanes();
-  const Index bytes_per_token = 2 * lanes * weights.qkv.wk.rows * static_cast<Index>(sizeof(double));
-  for (const std::map<Index, Index>& group : grouped(seen_tokens(tokens, shape), bytes_per_token)) {
+  std::vector<Block> out(deviations.size(), {.out = Stack(roundings, rows, inputs.x.cols),
+                                             .k = Stack(roundings, rows, weights.qkv.wk.rows),
+                                             .v = Stack(roundings, rows, weights.qkv.wv.rows)});
+  const Index bytes_per_token =
+      2 * static_cast<Index>(roundings.size()) * weights.qkv.wk.rows * static_cast<Index>(sizeof(double));
+  for (const std::map<Index, Index>& group : grouped(seen_tokens(tokens, shape, deviations), bytes_per_token)) {
     const NewKeysValues added(inputs, weights.qkv, shape, group, roundings);
     std::vector<Index> places;  // of the group's tokens in `tokens`
     for (Index i = 0; i < rows; ++i) {
@@ -146,13 +163,12 @@ Block block(const BlockInputs& inputs, const BlockWeights& weights, const Attent
         chunk_tokens[i] = tokens[static_cast<std::size_t>(chunk[i])];
         new_rows[i] = added.row_of(chunk_tokens[i]);
       }
-      const Stack done = finish(inputs, weights, shape, added, chunk_tokens, roundings);
-      const Stack k = rows_of(added.k(), new_rows);
-      const Stack v = rows_of(added.v(), new_rows);
-      for (Index l = 0; l < lanes; ++l) {
-        out.out.lane(l)(chunk, Eigen::seqN(0, done.cols())) = done.lane(l);
-        out.k.lane(l)(chunk, Eigen::seqN(0, k.cols())) = k.lane(l);
-        out.v.lane(l)(chunk, Eigen::seqN(0, v.cols())) = v.lane(l);
+      Block part{.out = {}, .k = rows_of(added.k(), new_rows), .v = rows_of(added.v(), new_rows)};
+      for (std::size_t d = 0; d < deviations.size(); ++d) {
+        AttentionShape deviating = shape;
+        deviating.deviation = deviations[d];
+        part.out = finish(inputs, weights, deviating, added, chunk_tokens, roundings);
+        put(part, chunk, out[d]);
       }
     });
   }

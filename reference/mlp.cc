@@ -3,10 +3,11 @@
 
 namespace fusebench::reference {
 
-Stack mlp(const Stack& h, const MlpWeights& weights) {
+Stack mlp(const Stack& h, const MlpWeights& weights, Deviation deviation) {
   const Stack n = rmsnorm(h, weights.norm, weights.eps);
   const Stack activated = swiglu(product(n, weights.w_gate), product(n, weights.w_up));
-  return add(h, product(activated, weights.w_down));
+  Stack branch = product(activated, weights.w_down);
+  return deviation == Deviation::no_mlp_residual ? branch : add(h, branch);
 }
 
 }  // namespace fusebench::reference

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "reference/deviation.h"
 #include "reference/matrix.h"
 #include "reference/stack.h"
 
@@ -50,6 +51,7 @@ struct AttentionShape {
   Index kv_heads = 1;
   Index head_dim = 1;
   bool causal = false;
+  Deviation deviation = Deviation::none;  ///< in mask or scale
 
   /// How many keys query s sees: the last query sees all, the one before it one less when causal.
   Index visible(Index s) const;
@@ -79,7 +81,7 @@ struct Qkv {
 Qkv qkv(const Stack& x, const QkvWeights& weights, const std::vector<Index>& positions);
 
 /// x + a·woᵀ
-Stack attn_out(const Stack& a, const Source& wo, const Stack& x);
+Stack attn_out(const Stack& a, const Source& wo, const Stack& x, Deviation deviation = Deviation::none);
 
 /// silu(g) · u, with silu(g) = g / (1 + exp(-g)) and its limit 0 at minus infinity
 Stack swiglu(const Stack& g, const Stack& u);
@@ -90,7 +92,7 @@ struct MlpWeights {
   Source w_gate, w_up, w_down;
 };
 /// h + (silu(n·w_gateᵀ) · (n·w_upᵀ))·w_downᵀ with n = rmsnorm(h)
-Stack mlp(const Stack& h, const MlpWeights& weights);
+Stack mlp(const Stack& h, const MlpWeights& weights, Deviation deviation = Deviation::none);
 
 struct BlockWeights {
   QkvWeights qkv;
@@ -104,9 +106,10 @@ struct BlockInputs {
 struct Block {
   Stack out, k, v;  ///< k and v: the tokens' own new keys and values
 };
-/// The whole block for the token rows `tokens`, in any order. Keys and values are computed for every token that one of
-/// them sees, everything else for them alone.
-Block block(const BlockInputs& inputs, const BlockWeights& weights, const AttentionShape& shape,
-            const std::vector<Index>& tokens, const std::vector<Rounding>& roundings);
+/// The whole block for the token rows `tokens`, in any order, once with each of the deviations. Keys and values are
+/// computed for every token that one of them sees, and once for all deviations; everything else for them alone.
+std::vector<Block> block(const BlockInputs& inputs, const BlockWeights& weights, const AttentionShape& shape,
+                         const std::vector<Index>& tokens, const std::vector<Rounding>& roundings,
+                         const std::vector<Deviation>& deviations = {Deviation::none});
 
 }  // namespace fusebench::reference

@@ -41,8 +41,9 @@ doubtful: a busy GPU, a MIG slice. Here too a null has its `*_reason` beside it.
 )md";
 
 constexpr std::string_view kArrays = R"md(
-Two arrays follow in `results.jsonl`: `samples_us`, every latency sample in the order taken (element i of every variant
-of a case was taken in round i), and `steps`, one object a launch of the plan:
+Three arrays follow in `results.jsonl`: `samples_us`, every latency sample in the order taken (element i of every
+variant of a case was taken in round i); `steps`, one object a launch of the plan, as below; and `mutants`, the wrong
+outputs on which `--prove` tried the check, each with its `name` and `outcome`: rejected, equivalent or let through.
 
 )md";
 

@@ -147,6 +147,36 @@ TEST_CASE("the oracle is computed ahead and read by the run", "[cli]") {
   CHECK(execute(run(folder, config, "-o " + (folder / "out").string())).code == 0);
 }
 
+TEST_CASE("--prove tries the check on mutants, in a run and ahead of it", "[cli]") {
+  const TempFolder folder;
+  const std::string config = folder.write("tiny.yaml", kSweep);
+  const Outcome ahead =
+      execute("oracle " + config + " --prove --backend cpu --oracle-cache " + (folder / "oracle").string());
+  INFO(ahead.out);
+  CHECK(ahead.code == 0);
+  CHECK_THAT(ahead.out, ContainsSubstring("mutants rejected, 0 equivalent, 0 let through"));
+  const Outcome outcome = execute(run(folder, config, "--prove -o " + (folder / "out").string()));
+  INFO(outcome.out);
+  CHECK(outcome.code == 0);
+  const std::string records = read_file(folder / "out/results.jsonl");
+  const auto row = nlohmann::json::parse(records.substr(records.rfind('\n', records.size() - 2) + 1));
+  CHECK(row["mutants_tried"] == row["mutants_rejected"]);
+  CHECK(row["mutants_tried"].get<int>() > 0);
+  CHECK_THAT(row["repro"].get<std::string>(), ContainsSubstring("--prove"));
+
+  // With the seed's inputs one key among 128 does not show in bf16.
+  const std::string weak = folder.write("weak.yaml", R"(name: weak
+sweep:
+  - {op: block, dtype: bf16, inputs: seed, dim: 256, hidden: 704, heads: 4, kv_heads: 2, batch: 2, seq: 1, past: 127}
+)");
+  const Outcome powerless =
+      execute("oracle " + weak + " --prove --quiet --oracle-cache " + (folder / "oracle").string());
+  INFO(powerless.out);
+  CHECK(powerless.code == 1);
+  CHECK_THAT(powerless.out, ContainsSubstring("no power: block/bf16/"));
+  CHECK_THAT(powerless.out, ContainsSubstring("out: one key less"));
+}
+
 TEST_CASE("reports are rebuilt from the records alone", "[cli]") {
   const TempFolder folder;
   const std::string config = folder.write("tiny.yaml", kSweep);

@@ -22,9 +22,10 @@ struct Loops {
   std::function<double(double)> stored = [](double x) { return x; };
   std::function<double(double)> statistic = [](double x) { return x; };
 
-  std::int64_t mask_shift = 0;     ///< causal queries see as many keys more
+  std::int64_t mask_shift = 0;     ///< queries see as many keys more
   bool kv_head_by_modulo = false;  ///< query head h reads KV head h % kv_heads
-  bool residual = true;
+  bool attention_residual = true;
+  bool mlp_residual = true;
   bool divide_by_root_of_dim = true;  ///< scores are divided by sqrt(head_dim)
   bool norm_weight = true;
   std::int64_t position_shift = 0;  ///< rope turns by the next token's angles
@@ -59,7 +60,7 @@ struct Loops {
                 {"v", product(n, input("wv"), c.dim)}};
       }
       case Op::attn_out:
-        return {{"out", with_residual(input("x"), product(input("a"), input("wo"), c.dim))}};
+        return {{"out", attn_out(input("x"), input("a"))}};
       case Op::swiglu:
         return {{"y", swiglu(input("g"), input("u"))}};
       case Op::mlp:
@@ -78,7 +79,7 @@ struct Loops {
     const Values k = rope(product(n, input("wk"), c.dim), c.kv_heads);
     const Values v = product(n, input("wv"), c.dim);
     const Values a = attention(q, appended("k", k), appended("v", v));
-    const Values h = with_residual(x, product(a, input("wo"), c.dim));
+    const Values h = attn_out(x, a);
     std::map<std::string, Values> out = {{"out", mlp(h, input("norm2_weight"))}};
     if (c.past > 0) {
       out["k"] = k;
@@ -105,7 +106,10 @@ struct Loops {
     for (std::size_t i = 0; i < x.size(); ++i) out[i] = stored(x[i] + y[i]);
     return out;
   }
-  Values with_residual(const Values& x, const Values& y) const { return residual ? add(x, y) : y; }
+  Values attn_out(const Values& x, const Values& a) const {
+    const Values branch = product(a, input("wo"), c.dim);
+    return attention_residual ? add(x, branch) : branch;
+  }
 
   Values rmsnorm(const Values& x, const Values& w) const {
     const std::size_t n = w.size();
@@ -166,7 +170,7 @@ struct Loops {
     Values p(static_cast<std::size_t>(keys));
     for (std::int64_t b = 0; b < c.batch; ++b) {
       for (std::int64_t s = 0; s < c.seq; ++s) {
-        const std::int64_t visible = c.causal ? std::clamp<std::int64_t>(c.past + s + 1 + mask_shift, 0, keys) : keys;
+        const std::int64_t visible = std::clamp<std::int64_t>((c.causal ? c.past + s + 1 : keys) + mask_shift, 0, keys);
         for (std::int64_t h = 0; h < c.heads; ++h) {
           const std::int64_t kv_head = kv_head_by_modulo ? h % c.kv_heads : h / (c.heads / c.kv_heads);
           const auto at = [&](std::int64_t key, std::int64_t i) {
@@ -216,7 +220,8 @@ struct Loops {
     const Values g = product(n, input("w_gate"), c.dim);
     const Values u = product(n, input("w_up"), c.dim);
     const Values activated = gate_and_up_swapped ? swiglu(u, g) : swiglu(g, u);
-    return with_residual(h, product(activated, input("w_down"), c.hidden));
+    const Values branch = product(activated, input("w_down"), c.hidden);
+    return mlp_residual ? add(h, branch) : branch;
   }
 };
 

@@ -158,7 +158,7 @@ TEST_CASE("an op with a mistake in it is far outside of what rounding does", "[o
       check(op, "scores not scaled", [](Loops& l) { l.divide_by_root_of_dim = false; });
     }
     for (const Op op : {Op::attn_out, Op::mlp, Op::block}) {
-      check(op, "no residual", [](Loops& l) { l.residual = false; });
+      check(op, "no residual", [](Loops& l) { l.attention_residual = l.mlp_residual = false; });
     }
     for (const Op op : {Op::rmsnorm, Op::add_rmsnorm, Op::qkv, Op::mlp, Op::block}) {
       check(op, "norm weight ignored", [](Loops& l) { l.norm_weight = false; });

@@ -48,6 +48,8 @@ Row full_row() {
                            .seed_allclose = true,
                            .rows_checked = 16,
                            .rows_total = 64};
+  row.mutants = std::vector<Mutant>{
+      {"zeros", Outcome::rejected}, {"one key more", Outcome::equivalent}, {"one key less", Outcome::let_through}};
   row.deterministic = true;
   row.samples_us = fifty_samples();
   row.speedup_vs_naive = Ratio{.value = 3, .lo = 2.9, .hi = 3.1};
@@ -111,7 +113,7 @@ void check_reasons(const Json& json, std::span<const reports::Column> columns) {
 
 TEST_CASE("a record has the table's columns in the table's order, whatever is known") {
   std::vector<std::string> expected = names_of(reports::columns());
-  expected.insert(expected.end(), {"samples_us", "samples_mhz", "steps"});
+  expected.insert(expected.end(), {"samples_us", "samples_mhz", "steps", "mutants"});
   for (const Row& row : {full_row(), Row{}}) {
     CHECK(keys_of(to_json(row)) == expected);
     check_reasons(to_json(row), reports::columns());
@@ -141,6 +143,19 @@ TEST_CASE("statistics are derived from the samples") {
   CHECK(json["samples"] == 50);
   CHECK(json["samples_us"].size() == 50);
   CHECK(json["samples_us"][1] == 107);
+}
+
+TEST_CASE("mutants are counted and listed; without them the counts are null") {
+  const Json json = to_json(full_row());
+  CHECK(json["mutants_tried"] == 2);
+  CHECK(json["mutants_rejected"] == 1);
+  CHECK(json["mutants_equivalent"] == 1);
+  REQUIRE(json["mutants"].size() == 3);
+  CHECK(json["mutants"][2] == Json{{"name", "one key less"}, {"outcome", "let through"}});
+  const Json without = to_json(Row{});
+  CHECK(without["mutants_tried"].is_null());
+  CHECK(without["mutants_reason"] == "run without --prove");
+  CHECK(without["mutants"].empty());
 }
 
 TEST_CASE("rates and the floor") {
