@@ -1,0 +1,135 @@
+#include "reports/bootstrap.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <random>
+#include <vector>
+
+namespace fusebench::reports {
+
+namespace {
+
+constexpr std::uint64_t kSeed = 42;
+
+// Student's 99.5% quantile for 1 to 20 degrees of freedom, and the normal distribution's.
+constexpr std::array kStudent = {63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169,
+                                 3.106,  3.055, 3.012, 2.977, 2.947, 2.921, 2.898, 2.878, 2.861, 2.845};
+constexpr double kNormal = 2.576;
+
+double median_of_sorted(std::span<const double> values) {
+  const std::size_t n = values.size();
+  return (values[(n - 1) / 2] + values[n / 2]) / 2;
+}
+
+std::vector<double> sorted(std::span<const double> samples) {
+  std::vector<double> copy(samples.begin(), samples.end());
+  std::sort(copy.begin(), copy.end());
+  return copy;
+}
+
+// Each sample's place among all; equal samples share the middle of theirs, so that a coarse clock makes no trend.
+std::vector<double> ranks_of(std::span<const double> samples) {
+  const std::vector<double> ordered = sorted(samples);
+  std::vector<double> ranks;
+  for (double sample : samples) {
+    const auto [first, last] = std::equal_range(ordered.begin(), ordered.end(), sample);
+    ranks.push_back(static_cast<double>((first - ordered.begin()) + (last - ordered.begin()) - 1) / 2);
+  }
+  return ranks;
+}
+
+// Lag-1 correlation of the ranks, at least 0. In a series of n it comes out too small by about (1 + 3r)/n (Kendall
+// 1954).
+double rank_correlation(std::span<const double> samples) {
+  std::vector<double> ranks = ranks_of(samples);
+  const auto n = static_cast<double>(ranks.size());
+  for (double& rank : ranks) rank -= (n - 1) / 2;
+  const double variance = std::inner_product(ranks.begin(), ranks.end(), ranks.begin(), 0.0);
+  if (variance == 0) return 0;
+  const double r = std::inner_product(ranks.begin() + 1, ranks.end(), ranks.begin(), 0.0) / variance;
+  return std::max(0.0, (n * r + 1) / (n - 3));
+}
+
+// Medians of resamples of one series. A resample is counted by place in the sorted samples: its median is found without
+// sorting it.
+class Resampler {
+ public:
+  explicit Resampler(std::span<const double> samples)
+      : ordered_(sorted(samples)), places_(samples.size()), counts_(samples.size()), block_(block_length(samples)) {
+    std::vector<std::size_t> order(samples.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return samples[a] < samples[b]; });
+    for (std::size_t place = 0; place < order.size(); ++place) places_[order[place]] = place;
+  }
+
+  std::size_t blocks() const { return ordered_.size() / block_; }
+
+  double median(std::mt19937_64& bits) {
+    const std::size_t n = ordered_.size();
+    std::fill(counts_.begin(), counts_.end(), 0U);
+    for (std::size_t drawn = 0; drawn < n;) {
+      std::size_t at = ((bits() >> 32) * n) >> 32;  // not std::uniform_int_distribution: libraries differ in it
+      const std::size_t end = std::min(drawn + block_, n);
+      for (; drawn < end; ++drawn) {
+        ++counts_[places_[at]];
+        at = at + 1 == n ? 0 : at + 1;
+      }
+    }
+    return (value_at((n - 1) / 2) + value_at(n / 2)) / 2;
+  }
+
+ private:
+  double value_at(std::size_t place) const {
+    std::size_t below = 0;
+    for (std::size_t i = 0; i < counts_.size(); ++i) {
+      below += counts_[i];
+      if (below > place) return ordered_[i];
+    }
+    return ordered_.back();
+  }
+
+  std::vector<double> ordered_;
+  std::vector<std::size_t> places_;
+  std::vector<std::uint32_t> counts_;
+  std::size_t block_;
+};
+
+// How much wider than the normal distribution's an interval is that rests on so few independent values.
+double widening(std::size_t blocks) {
+  const std::size_t freedom = std::clamp<std::size_t>(blocks, 2, kStudent.size() + 1) - 1;
+  return kStudent[freedom - 1] / kNormal;
+}
+
+}  // namespace
+
+std::size_t block_length(std::span<const double> samples) {
+  const auto n = static_cast<double>(samples.size());
+  const double shortest = std::ceil(std::cbrt(n));
+  const double longest = std::max(shortest, std::floor(n / 3));
+  const double r = rank_correlation(samples);
+  if (r >= 1) return static_cast<std::size_t>(longest);
+  const double best = std::cbrt(6 * std::pow(r / (1 - r * r), 2) * n);
+  return static_cast<std::size_t>(std::clamp(std::ceil(best), shortest, longest));
+}
+
+RatioOfMedians ratio_of_medians(std::span<const double> base, std::span<const double> subject) {
+  std::mt19937_64 bits(kSeed);
+  Resampler base_resampler(base);
+  Resampler subject_resampler(subject);
+  std::vector<double> ratios(kResamples);
+  for (double& ratio : ratios) {
+    const double base_median = base_resampler.median(bits);
+    ratio = subject_resampler.median(bits) / base_median;
+  }
+  std::sort(ratios.begin(), ratios.end());
+  const auto outside = static_cast<std::size_t>(std::lround((1 - kConfidence) / 2 * kResamples));
+  const double ratio = median_of_sorted(sorted(subject)) / median_of_sorted(sorted(base));
+  const double wider = widening(std::min(base_resampler.blocks(), subject_resampler.blocks()));
+  const auto end = [&](double percentile) { return ratio * std::pow(percentile / ratio, wider); };
+  return {ratio, end(std::min(ratio, ratios[outside])), end(std::max(ratio, ratios[kResamples - 1 - outside]))};
+}
+
+}  // namespace fusebench::reports
