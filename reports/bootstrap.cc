@@ -14,10 +14,11 @@ namespace {
 
 constexpr std::uint64_t kSeed = 42;
 
-// Student's 99.5% quantile for 1 to 20 degrees of freedom, and the normal distribution's.
+// Student's 99.5% quantile for 1 to 20 degrees of freedom, the last one kept for more, and the normal distribution's.
 constexpr std::array kStudent = {63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169,
                                  3.106,  3.055, 3.012, 2.977, 2.947, 2.921, 2.898, 2.878, 2.861, 2.845};
 constexpr double kNormal = 2.576;
+constexpr double kLeastFreedom = 2;  // one would make every interval of few samples endless
 
 double median_of_sorted(std::span<const double> values) {
   const std::size_t n = values.size();
@@ -65,7 +66,8 @@ class Resampler {
     for (std::size_t place = 0; place < order.size(); ++place) places_[order[place]] = place;
   }
 
-  std::size_t blocks() const { return ordered_.size() / block_; }
+  // Blocks are the independent values; one goes to the median, one to the block length, found in the same samples.
+  double freedom() const { return std::max(1.0, static_cast<double>(ordered_.size() / block_) - 2); }
 
   double median(std::mt19937_64& bits) {
     const std::size_t n = ordered_.size();
@@ -78,17 +80,18 @@ class Resampler {
         at = at + 1 == n ? 0 : at + 1;
       }
     }
-    return (value_at((n - 1) / 2) + value_at(n / 2)) / 2;
+    return counted_median();
   }
 
  private:
-  double value_at(std::size_t place) const {
-    std::size_t below = 0;
-    for (std::size_t i = 0; i < counts_.size(); ++i) {
-      below += counts_[i];
-      if (below > place) return ordered_[i];
-    }
-    return ordered_.back();
+  double counted_median() const {
+    const std::size_t lower = (ordered_.size() - 1) / 2;
+    std::size_t place = 0;
+    std::size_t counted = counts_[0];
+    while (counted <= lower) counted += counts_[++place];
+    const double below = ordered_[place];
+    while (counted <= ordered_.size() / 2) counted += counts_[++place];
+    return (below + ordered_[place]) / 2;
   }
 
   std::vector<double> ordered_;
@@ -97,10 +100,25 @@ class Resampler {
   std::size_t block_;
 };
 
+double variance_of(std::span<const double> values) {
+  const auto n = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+  return std::accumulate(values.begin(), values.end(), 0.0,
+                         [mean](double sum, double value) { return sum + (value - mean) * (value - mean); }) /
+         n;
+}
+
+// Degrees of freedom of the sum of two variances, each known from a few blocks (Welch 1947, Satterthwaite 1946).
+double freedom_of(double base_variance, double base_freedom, double variance, double freedom) {
+  const double whole = base_variance + variance;
+  if (!(whole > 0)) return std::min(base_freedom, freedom);
+  return whole * whole / (base_variance * base_variance / base_freedom + variance * variance / freedom);
+}
+
 // How much wider than the normal distribution's an interval is that rests on so few independent values.
-double widening(std::size_t blocks) {
-  const std::size_t freedom = std::clamp<std::size_t>(blocks, 2, kStudent.size() + 1) - 1;
-  return kStudent[freedom - 1] / kNormal;
+double widening(double freedom) {
+  const auto whole = static_cast<std::size_t>(std::clamp(freedom, kLeastFreedom, static_cast<double>(kStudent.size())));
+  return kStudent[whole - 1] / kNormal;
 }
 
 }  // namespace
@@ -119,17 +137,22 @@ RatioOfMedians ratio_of_medians(std::span<const double> base, std::span<const do
   std::mt19937_64 bits(kSeed);
   Resampler base_resampler(base);
   Resampler subject_resampler(subject);
+  std::vector<double> base_logs(kResamples);
+  std::vector<double> logs(kResamples);
   std::vector<double> ratios(kResamples);
-  for (double& ratio : ratios) {
-    const double base_median = base_resampler.median(bits);
-    ratio = subject_resampler.median(bits) / base_median;
+  for (std::size_t i = 0; i < kResamples; ++i) {
+    base_logs[i] = std::log(base_resampler.median(bits));
+    logs[i] = std::log(subject_resampler.median(bits));
+    ratios[i] = logs[i] - base_logs[i];
   }
   std::sort(ratios.begin(), ratios.end());
   const auto outside = static_cast<std::size_t>(std::lround((1 - kConfidence) / 2 * kResamples));
-  const double ratio = median_of_sorted(sorted(subject)) / median_of_sorted(sorted(base));
-  const double wider = widening(std::min(base_resampler.blocks(), subject_resampler.blocks()));
-  const auto end = [&](double percentile) { return ratio * std::pow(percentile / ratio, wider); };
-  return {ratio, end(std::min(ratio, ratios[outside])), end(std::max(ratio, ratios[kResamples - 1 - outside]))};
+  const double ratio = std::log(median_of_sorted(sorted(subject)) / median_of_sorted(sorted(base)));
+  const double wider = widening(
+      freedom_of(variance_of(base_logs), base_resampler.freedom(), variance_of(logs), subject_resampler.freedom()));
+  const auto end = [&](double percentile) { return std::exp(ratio + wider * (percentile - ratio)); };
+  return {std::exp(ratio), end(std::min(ratio, ratios[outside])),
+          end(std::max(ratio, ratios[kResamples - 1 - outside]))};
 }
 
 }  // namespace fusebench::reports

@@ -25,9 +25,8 @@ struct RatioOfMedians {
 std::size_t block_length(std::span<const double> samples);
 
 /// median(subject) / median(base). Both hold positive finite samples in the order taken, kFewestSamples or more. The
-/// interval is the resamples' percentiles, drawn away from the ratio by Student's t over the normal quantile for as
-/// many independent values as the shorter series holds blocks: few blocks know little of their own spread. The same
-/// samples give the same interval, on every machine.
+/// interval is the resamples' percentiles, drawn away from the ratio by Student's t over the normal quantile, since few
+/// blocks know little of their own spread. The same samples give the same interval, on every machine.
 RatioOfMedians ratio_of_medians(std::span<const double> base, std::span<const double> subject);
 
 }  // namespace fusebench::reports

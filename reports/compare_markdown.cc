@@ -12,21 +12,24 @@ namespace fusebench::reports {
 
 namespace {
 
-bool plain(unsigned char c) {
-  return c >= 0x80 || std::isalnum(c) != 0 || c == ' ' || c == '-' || c == '.' || c == '/';
+bool alphanumeric(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+// Punctuation that begins no markup; a colon does in front of a slash, an underscore at the edge of a word.
+bool plain(const std::string& text, std::size_t i) {
+  const char next = i + 1 < text.size() ? text[i + 1] : ' ';
+  if (text[i] == ':') return next != '/';
+  if (text[i] == '_') return i > 0 && alphanumeric(text[i - 1]) && alphanumeric(next);
+  const bool ascii = static_cast<unsigned char>(text[i]) < 0x80;
+  return !ascii || alphanumeric(text[i]) || std::string_view(" -./,()%;").find(text[i]) != std::string_view::npos;
 }
 
-// Text that no table, link, emphasis or tag can be made of: all other punctuation becomes a character reference, which
-// is never read as markup. An underscore inside a word is none either.
+// Text that no table, link, emphasis or tag can be made of: other punctuation becomes a character reference, which is
+// never read as markup.
 std::string inert(const std::string& text) {
-  const auto in_word = [&](std::size_t i) {
-    const auto alphanumeric = [&](std::size_t at) { return std::isalnum(static_cast<unsigned char>(text[at])) != 0; };
-    return i > 0 && i + 1 < text.size() && alphanumeric(i - 1) && alphanumeric(i + 1);
-  };
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);
-    if (plain(c) || (c == '_' && in_word(i))) {
+    if (plain(text, i)) {
       out += text[i];
     } else {
       out += c < 0x20 || c == 0x7f ? std::string(" ") : fmt::format("&#{};", static_cast<int>(c));
@@ -52,7 +55,7 @@ std::string table(std::span<const ComparedRow* const> rows) {
       kConfidence * 100);
   for (const ComparedRow* row : rows) {
     text += fmt::format("| {}{} | {} | {} | {} | {} | {}{} |\n", row->regression.empty() ? "" : "**regression**, ",
-                        name_of(row->kind), inert(format_ratio(*row)), inert(format_noise(*row)), median(row->base),
+                        name_of(row->kind), format_ratio(*row), format_noise(*row), median(row->base),
                         median(row->current), code(row_name(*row)), remarks(*row));
   }
   return text;
