@@ -67,7 +67,10 @@ class Resampler {
   }
 
   // Blocks are the independent values; one goes to the median, one to the block length, found in the same samples.
-  double freedom() const { return std::max(1.0, static_cast<double>(ordered_.size() / block_) - 2); }
+  double freedom() const {
+    const std::size_t blocks = ordered_.size() / block_;
+    return blocks > 3 ? static_cast<double>(blocks - 2) : 1;
+  }
 
   double median(std::mt19937_64& bits) {
     const std::size_t n = ordered_.size();
@@ -138,21 +141,24 @@ RatioOfMedians ratio_of_medians(std::span<const double> base, std::span<const do
   Resampler base_resampler(base);
   Resampler subject_resampler(subject);
   std::vector<double> base_logs(kResamples);
-  std::vector<double> logs(kResamples);
+  std::vector<double> subject_logs(kResamples);
   std::vector<double> ratios(kResamples);
   for (std::size_t i = 0; i < kResamples; ++i) {
-    base_logs[i] = std::log(base_resampler.median(bits));
-    logs[i] = std::log(subject_resampler.median(bits));
-    ratios[i] = logs[i] - base_logs[i];
+    const double base_median = base_resampler.median(bits);
+    const double subject_median = subject_resampler.median(bits);
+    base_logs[i] = std::log(base_median);
+    subject_logs[i] = std::log(subject_median);
+    ratios[i] = subject_median / base_median;
   }
   std::sort(ratios.begin(), ratios.end());
   const auto outside = static_cast<std::size_t>(std::lround((1 - kConfidence) / 2 * kResamples));
-  const double ratio = std::log(median_of_sorted(sorted(subject)) / median_of_sorted(sorted(base)));
-  const double wider = widening(
-      freedom_of(variance_of(base_logs), base_resampler.freedom(), variance_of(logs), subject_resampler.freedom()));
-  const auto end = [&](double percentile) { return std::exp(ratio + wider * (percentile - ratio)); };
-  return {std::exp(ratio), end(std::min(ratio, ratios[outside])),
-          end(std::max(ratio, ratios[kResamples - 1 - outside]))};
+  const double wider = widening(freedom_of(variance_of(base_logs), base_resampler.freedom(), variance_of(subject_logs),
+                                           subject_resampler.freedom()));
+  const double ratio = median_of_sorted(sorted(subject)) / median_of_sorted(sorted(base));
+  const double lo = std::min(ratio, ratios[outside]);
+  const double hi = std::max(ratio, ratios[kResamples - 1 - outside]);
+  // The lower end is drawn away as base/subject: it stays above 0, and the two runs' roles may be exchanged.
+  return {ratio, 1 / (1 / ratio + wider * (1 / lo - 1 / ratio)), ratio + wider * (hi - ratio)};
 }
 
 }  // namespace fusebench::reports

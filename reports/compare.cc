@@ -130,10 +130,10 @@ std::optional<Ratio> ratio_of(const Json& base, const Json& current, const Compa
   return Ratio{*row.current.median_us / *row.base.median_us, {}, {}};
 }
 
-Kind kind_of(const Ratio& ratio, double noise) {
-  const double most = 1 + noise;
-  if (*ratio.lo > most) return Kind::slower;
-  if (*ratio.hi < 1 / most) return Kind::faster;
+Kind kind_of(const Ratio& ratio, const Noise& noise) {
+  if (*ratio.lo > 1 + noise.relative) return Kind::slower;
+  if (*ratio.hi < 1 / (1 + noise.relative)) return Kind::faster;
+  const double most = 1 + noise.same_within;
   return *ratio.lo >= 1 / most && *ratio.hi <= most ? Kind::same : Kind::unsure;
 }
 
@@ -167,7 +167,7 @@ void judge(ComparedRow& row, const Json& base, const Json& current, const Header
                          text_of(base, "backend") == "cpu");
   }
   row.reason = why_not_judged(row);
-  row.kind = row.reason.empty() ? kind_of(*row.ratio, row.noise.relative) : Kind::unsure;
+  row.kind = row.reason.empty() ? kind_of(*row.ratio, row.noise) : Kind::unsure;
   row.changes = changes_of(base, current);
   row.regression = regression_of(row, threshold);
 }
@@ -235,7 +235,7 @@ void put_leaves(const Json& value, const std::string& name, std::map<std::string
     return;
   }
   for (const auto& [key, inner] : value.items()) {
-    if (!key.ends_with("_reason")) put_leaves(inner, name + "." + key, leaves);
+    if (!key.ends_with("_reason")) put_leaves(inner, fmt::format("{}.{}", name, key), leaves);
   }
 }
 

@@ -14,8 +14,9 @@
 
 namespace fusebench::reports {
 
-/// slower: the whole interval of new/base lies above 1 + noise; faster: below 1 / (1 + noise); same: between the two;
-/// unsure: anything else, and rows whose latency cannot be judged, with the reason.
+/// slower: the whole interval of new/base lies above 1 + noise; faster: below 1 / (1 + noise); same: between the two,
+/// or nearer to 1 where the noise is assumed (Noise::same_within); unsure: anything else, and rows whose latency cannot
+/// be judged, with the reason.
 enum class Kind : std::uint8_t { slower, faster, same, unsure, fresh, gone };
 inline constexpr std::array kKinds = {Kind::slower, Kind::faster, Kind::gone, Kind::unsure, Kind::fresh, Kind::same};
 std::string_view name_of(Kind kind);  ///< "new" for a row that base does not have

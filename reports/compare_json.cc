@@ -31,6 +31,7 @@ void put_latency(Json& json, const ComparedRow& row) {
   json["new_over_base_lo"] = row.ratio ? value_or_null(row.ratio->lo) : Json();
   json["new_over_base_hi"] = row.ratio ? value_or_null(row.ratio->hi) : Json();
   json["noise"] = row.ratio ? Json(row.noise.relative) : Json();
+  json["same_within"] = row.ratio ? Json(row.noise.same_within) : Json();
   json["noise_source"] = row.ratio ? Json(row.noise.source) : Json();
   json["noise_assumed"] = row.noise.assumed > 0 ? Json(row.noise.assumed) : Json();
   json["noise_assumed_reason"] = text_or_null(row.noise.why);

@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
 #include <limits>
 #include <optional>
-#include <utility>
 
 namespace fusebench::reports {
 
@@ -57,8 +56,12 @@ class Search {
   }
 
   Noise result(double floor) {
-    if (!known_) raise(floor, "assumed");
-    return known_ ? largest_ : Noise{largest_.relative, largest_.source, floor, why_};
+    largest_.same_within = known_ ? largest_.relative : std::max(largest_.relative, kAssumedNoise);
+    if (known_) return largest_;
+    raise(floor, "assumed");
+    largest_.assumed = floor;
+    largest_.why = why_;
+    return largest_;
   }
 
  private:

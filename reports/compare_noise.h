@@ -8,19 +8,20 @@
 namespace fusebench::reports {
 
 /// Where no run has measured it. A GPU at rest repeats medians within 2% from process to process. A CPU is shared with
-/// the operating system and its other processes: over six pairs of runs of configs/quick.yaml on a virtual machine,
-/// 0.9% of rows stood out at 30%, none at 50%.
+/// the operating system and its other processes: over 15 pairs of runs of configs/quick.yaml on two cores that others
+/// used too, 2% of rows stood out at 50%, 1% at 100%.
 inline constexpr double kAssumedNoise = 0.02;
-inline constexpr double kAssumedNoiseCpu = 0.5;
+inline constexpr double kAssumedNoiseCpu = 1.0;
 
 /// A figure that 99% of pairs stay under needs about so many pairs; with fewer, the assumed floor holds beside it.
 inline constexpr double kFewestPairs = 30;
 
 struct Noise {
-  double relative = 0;
-  std::string source;  ///< "restarts of base", "A/A of new", "assumed"
-  double assumed = 0;  ///< the floor that was assumed; 0 where the duration's own figure is known
-  std::string why;     ///< why it was assumed
+  double relative = 0;     ///< beyond it a row is slower or faster
+  double same_within = 0;  ///< the same, but never more than kAssumedNoise on an assumption: that proves no sameness
+  std::string source;      ///< "restarts of base", "A/A of new", "assumed"
+  double assumed = 0;      ///< the floor that was assumed; 0 where the duration's own figure is known
+  std::string why;         ///< why it was assumed
 };
 
 /// The largest figure that either header has for the duration of either median. A figure from within one run (`a_a`)

@@ -42,13 +42,15 @@ std::string arrow(const std::string& name, const Json& base, const Json& current
 
 std::string format_ratio(const ComparedRow& row) {
   if (!row.ratio) return "-";
-  if (!row.ratio->lo || !row.ratio->hi) return fmt::format("{:.3f}", row.ratio->value);
-  return fmt::format("{:.3f} [{:.3f}, {:.3f}]", row.ratio->value, *row.ratio->lo, *row.ratio->hi);
+  const auto figure = [](double ratio) { return fmt::format("{:.{}f}", ratio, ratio < 10 ? 3 : ratio < 100 ? 1 : 0); };
+  if (!row.ratio->lo || !row.ratio->hi) return figure(row.ratio->value);
+  return fmt::format("{} [{}, {}]", figure(row.ratio->value), figure(*row.ratio->lo), figure(*row.ratio->hi));
 }
 
 std::string format_noise(const ComparedRow& row) {
   if (!row.ratio) return "-";
-  return fmt::format("{:.2g}%{}", row.noise.relative * 100, row.noise.assumed > 0 ? "*" : "");
+  const double percent = row.noise.relative * 100;
+  return fmt::format("{:.{}f}%{}", percent, percent < 10 ? 1 : 0, row.noise.assumed > 0 ? "*" : "");
 }
 
 std::string format_change(const Change& change) { return arrow(change.column, change.base, change.current); }
