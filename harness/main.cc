@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/compare.h"
 #include "harness/config.h"
 #include "harness/list.h"
 #include "harness/run.h"
@@ -99,6 +100,21 @@ int dispatch(int argc, char** argv) {
   CLI::App& rebuild = *app.add_subcommand("report", "rebuild CSV and HTML from a run's records");
   rebuild.add_option("folder", folder, "what `fusebench run` wrote")->required();
 
+  fusebench::CompareCommand comparison;
+  CLI::App& compare =
+      *app.add_subcommand("compare", "what a run changed against another, row by row (docs/compare.md)");
+  compare.add_option("base", comparison.base, "the run to compare with: its folder or results.jsonl")->required();
+  compare.add_option("new", comparison.current, "the run to judge: its folder or results.jsonl")->required();
+  compare.add_option("--threshold", comparison.threshold_percent, "a row slower by more regresses")
+      ->option_text("PERCENT [3]");
+  CLI::Option& json = *compare.add_flag("--json", comparison.json, "print everything as one JSON object");
+  compare.add_flag("--markdown", comparison.markdown, "print a comment for a pull request")->excludes(&json);
+  compare.add_flag("--force", comparison.force, "compare runs of different devices");
+  compare.footer(
+      "Exit code: 0 no regression, 2 bad usage or different devices, 3 no row in common, 4 a row is slower than base "
+      "by\n"
+      "more than the threshold or its verdict is no longer pass.");
+
   CLI::App& list = *app.add_subcommand("list", "ops, variants, models and what this build and machine support");
 
   try {
@@ -115,6 +131,7 @@ int dispatch(int argc, char** argv) {
   if (run.parsed()) return fusebench::run(options);
   if (oracle.parsed()) return fusebench::precompute_oracle(options);
   if (rebuild.parsed()) return report(folder);
+  if (compare.parsed()) return fusebench::compare_runs(comparison);
   if (list.parsed()) fusebench::print_list();
   return fusebench::kPassed;
 }

@@ -17,7 +17,7 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-enum ExitCode : int { kPassed = 0, kCheckFailed = 1, kBadUsage = 2, kDidNotRun = 3 };
+enum ExitCode : int { kPassed = 0, kCheckFailed = 1, kBadUsage = 2, kDidNotRun = 3, kRegressed = 4 };
 
 struct RunOptions {
   std::filesystem::path config;

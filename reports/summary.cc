@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "reports/format.h"
+#include "reports/terminal.h"
 
 namespace fusebench::reports {
 
@@ -21,32 +22,10 @@ constexpr std::string_view kGap = "  ";
 using Cells = std::array<std::string, kHeads.size()>;
 using Widths = std::array<std::size_t, kHeads.size()>;
 
-// A record's text may come from a plug-in: nothing in it may steer the terminal.
-std::string printable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
-  return text;
-}
-
-// Characters, not bytes: figures are ASCII, names need not be.
-std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; }));
-}
-
-std::string padded(const std::string& text, std::size_t width, bool to_the_right) {
-  const std::string space(width - std::min(width, width_of(text)), ' ');
-  return to_the_right ? space + text : text + space;
-}
-
 std::string_view colour_of(std::string_view verdict) {
-  if (verdict == "pass") return "\x1b[32m";
-  if (verdict == "unsupported") return "\x1b[33m";
-  return "\x1b[31m";
-}
-
-std::string coloured(std::string text, std::string_view colour, const SummaryStyle& style) {
-  return style.colour ? fmt::format("{}{}\x1b[0m", colour, text) : text;
+  if (verdict == "pass") return kGood;
+  if (verdict == "unsupported") return kDoubtful;
+  return kBad;
 }
 
 template <class Format>
@@ -84,7 +63,7 @@ std::string line_of(const Cells& cells, const Widths& widths, const SummaryStyle
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const std::string cell = padded(cells[i], widths[i], i >= kTextColumns);
     line += kGap;
-    line += i == kVerdict ? coloured(cell, colour_of(cells[i]), style) : cell;
+    line += i == kVerdict ? coloured(cell, colour_of(cells[i]), style.colour) : cell;
   }
   return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
 }
@@ -96,33 +75,13 @@ std::string head_line(const Records& records, const Widths& widths) {
   return line_of(heads, widths, {});
 }
 
-// Words of `text` in lines of at most `width` characters, each indented.
-std::string wrapped(const std::string& text, std::size_t width) {
-  constexpr std::string_view indent = "      ";
-  std::string out;
-  std::string line(indent);
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    const std::string word = text.substr(at, end - at);
-    at = end + 1;
-    if (word.empty()) continue;
-    if (line.size() > indent.size() && width_of(line) + 1 + width_of(word) > width) {
-      out += line + "\n";
-      line = indent;
-    }
-    if (line.size() > indent.size()) line += ' ';
-    line += word;
-  }
-  return line.size() > indent.size() ? out + line + "\n" : out;
-}
-
 std::string counts_line(const Records& records, const SummaryStyle& style) {
   std::string line = fmt::format("{} row{}", records.rows.size(), records.rows.size() == 1 ? "" : "s");
   std::string separator = ": ";
   for (const VerdictCount& count : count_verdicts(records)) {
     line += separator;
-    line += coloured(fmt::format("{} {}", count.rows, printable(count.verdict)), colour_of(count.verdict), style);
+    line +=
+        coloured(fmt::format("{} {}", count.rows, printable(count.verdict)), colour_of(count.verdict), style.colour);
     separator = ", ";
   }
   return line + "\n";
@@ -144,7 +103,7 @@ std::string summary(const Records& records, const SummaryStyle& style) {
   }
   if (!text.empty()) text += "\n";
   for (const std::string& warning : warnings_of(records)) {
-    text += coloured("warning: " + printable(warning), colour_of("warning"), style) + "\n";
+    text += coloured("warning: " + printable(warning), kBad, style.colour) + "\n";
   }
   text += counts_line(records, style);
   if (!style.report_path.empty()) text += fmt::format("report: {}\n", printable(style.report_path));

@@ -303,3 +303,100 @@ TEST_CASE("an interrupted run leaves the records so far, and no report of the ru
   CHECK(execute("report " + out.string()).code == 0);
   CHECK(lines_of(read_file(out / "results.csv")) == 1 + 2 * 3);
 }
+
+namespace {
+
+// A run's records, of rows whose samples lie about the medians given.
+std::string records(const std::string& uuid, const std::vector<std::pair<std::string, double>>& rows,
+                    const std::string& verdict = "pass") {
+  using Json = nlohmann::ordered_json;
+  const Json one_class = {{"from_us", 0}, {"to_us", nullptr}, {"relative", 0.01}, {"pairs", 100}};
+  Json header = {{"schema", 1}, {"name", "x"}, {"device", {{"name", "H200"}, {"uuid", uuid}}}, {"driver", "580"}};
+  header["noise"]["classes"] = Json::array({one_class});
+  std::string lines = header.dump() + "\n";
+  for (const auto& [case_id, us] : rows) {
+    Json row = {{"case_id", case_id}, {"variant", "fused"}, {"verdict", verdict}, {"median_us", us}};
+    for (int i = 0; i < 50; ++i) row["samples_us"].push_back(us * (1 + 0.0005 * (i * 7 % 11 - 5)));
+    lines += row.dump() + "\n";
+  }
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("compare: two runs of the same binary do not regress, as folder or file, whole or cut off", "[cli]") {
+  const TempFolder folder;
+  const std::string config = folder.write("tiny.yaml", kSweep);
+  for (const char* name : {"a", "b"}) REQUIRE(execute(run(folder, config, "-o " + (folder / name).string())).code == 0);
+  const std::string a = (folder / "a").string();
+  const fs::path b = folder / "b/results.jsonl";
+  const Outcome outcome = execute("compare " + a + " " + b.string());
+  INFO(outcome.out);
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, ContainsSubstring("6 rows: "));
+  CHECK_THAT(outcome.out, ContainsSubstring("no regression"));
+  const std::string whole = read_file(b);
+  const Outcome cut =
+      execute("compare " + a + " " + folder.write("cut.jsonl", whole.substr(0, whole.size() - 100)).string());
+  CHECK(cut.code == 0);
+  CHECK_THAT(cut.out, ContainsSubstring("new: results.jsonl: line 7 is cut off"));
+  CHECK_THAT(cut.out, ContainsSubstring("1 gone"));
+}
+
+TEST_CASE("compare: regressions beyond the threshold, and lost verdicts, have an exit code of their own", "[cli]") {
+  const TempFolder folder;
+  const std::string base = folder.write("base.jsonl", records("GPU-1", {{"a", 100}, {"b", 50}}));
+  const std::string slow = folder.write("slow.jsonl", records("GPU-1", {{"a", 103}, {"b", 50}}));
+  const std::string failed = folder.write("failed.jsonl", records("GPU-1", {{"a", 90}, {"b", 50}}, "fail"));
+  const auto code = [&](const std::string& arguments) { return execute("compare " + arguments).code; };
+  CHECK(code(base + " " + base) == 0);
+  CHECK(code(base + " " + slow) == 0);  // slower, and within the threshold
+  CHECK_THAT(execute("compare " + base + " " + slow).out, ContainsSubstring("2 rows: 1 slower, 1 same\n"));
+  CHECK(code(base + " " + slow + " --threshold 2") == 4);
+  CHECK(code(base + " " + slow + " --threshold 0 --json") == 4);
+  CHECK(code(slow + " " + base + " --threshold 0") == 0);
+  CHECK(code(base + " " + failed + " --threshold 50") == 4);
+  CHECK(code(failed + " " + base) == 0);
+  const Outcome apart =
+      execute("compare " + base + " " + folder.write("other.jsonl", records("GPU-1", {{"c", 1}})).string());
+  CHECK(apart.code == 3);
+  CHECK_THAT(apart.out, ContainsSubstring("no row in common"));
+}
+
+TEST_CASE("compare: what cannot be compared is refused with one clear line", "[cli]") {
+  const TempFolder folder;
+  const std::string base = folder.write("base.jsonl", records("GPU-1", {{"a", 100}}));
+  const std::string other = folder.write("other.jsonl", records("GPU-2", {{"a", 100}}));
+  const auto refused = [&](const std::string& arguments, const std::string& says) {
+    const Outcome outcome = execute("compare " + arguments);
+    INFO(arguments << "\n" << outcome.out);
+    CHECK(outcome.code == 2);
+    CHECK(lines_of(outcome.out) == 1);
+    CHECK_THAT(outcome.out, ContainsSubstring(says));
+  };
+  refused(base + " " + other, "base ran on H200 GPU-1, new on H200 GPU-2");
+  refused(base, "new");
+  refused(base + " " + (folder / "none").string(), "is not there");
+  refused(base + " " + folder.path().string(), "holds no results.jsonl");
+  refused(base + " " + folder.write("prose.txt", "not a record\n").string(), "holds no record");
+  refused(base + " " + base + " --threshold=-1", "--threshold");
+  refused(base + " " + base + " --threshold nan", "--threshold");
+  refused(base + " " + base + " --json --markdown", "markdown");
+  const Outcome forced = execute("compare --force " + base + " " + other);
+  CHECK(forced.code == 0);
+  CHECK_THAT(forced.out, ContainsSubstring("differs: device.uuid GPU-1 -> GPU-2"));
+  CHECK_THAT(forced.out, ContainsSubstring("forced: "));
+}
+
+TEST_CASE("compare: JSON for programs and markdown for pull requests", "[cli]") {
+  const TempFolder folder;
+  const std::string base = folder.write("base.jsonl", records("GPU-1", {{"a|b", 100}, {"c", 1}}));
+  const std::string slow = folder.write("slow.jsonl", records("GPU-1", {{"a|b", 110}, {"c", 1}}));
+  const Outcome json = execute("compare " + base + " " + slow + " --json");
+  CHECK(json.code == 4);
+  CHECK(nlohmann::json::parse(json.out)["regressions"] == 1);
+  const Outcome markdown = execute("compare " + base + " " + slow + " --markdown");
+  CHECK(markdown.code == 4);
+  CHECK_THAT(markdown.out, ContainsSubstring("a&#124;b"));
+  CHECK_THAT(markdown.out, ContainsSubstring("**regression**, slower"));
+}
