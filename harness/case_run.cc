@@ -11,6 +11,7 @@
 #include "harness/host_memory.h"
 #include "harness/load.h"
 #include "harness/mutants.h"
+#include "harness/nvml.h"
 #include "harness/ranges.h"
 #include "harness/sampler.h"
 #include "harness/statistics.h"
@@ -103,6 +104,7 @@ class CaseRun {
     bool deterministic = true;  // every timed launch gave the verified one's bits
     std::string failure = {};   // of the first timed launch that is wrong
     std::function<void()> launch = {};
+    std::vector<DeviceState> states = {};  // after each turn
     Known<StepTimes> steps = {};
     Known<PlanTraffic> traffic = {};
     std::string traffic_source = "model";
@@ -373,7 +375,11 @@ class CaseRun {
             .sample = [this, &contender, mode,
                        &timing](bool warming_up) { return sample(contender, mode, timing, warming_up); },
             .begin_turn = [this, &timing] { load_.settle(timing.launch); },
-            .end_turn = [this, &contender, &timing] { check_trespass(contender, timing); }};
+            .end_turn =
+                [this, &contender, &timing] {
+                  timing.states.push_back(device_.state());
+                  check_trespass(contender, timing);
+                }};
   }
 
   std::function<void()> launch_of(const Contender& contender, const Mode mode) {
@@ -557,12 +563,38 @@ class CaseRun {
     }
   }
 
+  // Means over the turns, and everything that held the clock down in any.
+  static void describe_state(const Timing& timing, Row& row) {
+    const auto mean_of = [&](Known<double> DeviceState::*member) {
+      Known<double> sum = timing.states.empty() ? Known<double>::unknown("not timed") : Known<double>(0.0);
+      for (const DeviceState& state : timing.states) {
+        const Known<double>& value = state.*member;
+        if (!value.value) return value;
+        *sum.value += *value.value / static_cast<double>(timing.states.size());
+      }
+      return sum;
+    };
+    row.power_w = mean_of(&DeviceState::power_w);
+    row.temperature_c = mean_of(&DeviceState::temperature_c);
+    std::uint64_t events = 0;
+    row.clock_limits = Known<std::string>::unknown("not timed");
+    for (const DeviceState& state : timing.states) {
+      if (!state.clock_events.value) {
+        row.clock_limits = Known<std::string>::unknown(state.clock_events.reason);
+        return;
+      }
+      events |= *state.clock_events.value & ~static_cast<std::uint64_t>(kGpuIdle);
+      row.clock_limits = clock_event_words(events);
+    }
+  }
+
   static void describe_measured(const Timing& timing, Row& row) {
     using Bytes = Known<std::int64_t>;
     const Known<PlanTraffic>& traffic = timing.traffic;
     const auto bytes = [&](const auto& get) {
       return traffic.value ? Bytes(get(*traffic.value)) : Bytes::unknown(traffic.reason);
     };
+    describe_state(timing, row);
     row.traffic_source = timing.traffic_source;
     row.dram_read_bytes = bytes([](const PlanTraffic& t) { return t.plan.dram_read_bytes; });
     row.dram_write_bytes = bytes([](const PlanTraffic& t) { return t.plan.dram_write_bytes + t.late_write_bytes; });

@@ -12,6 +12,7 @@
 
 #include "harness/counters.h"
 #include "harness/plan.h"
+#include "harness/row.h"
 
 namespace fusebench {
 
@@ -34,6 +35,12 @@ struct Times {
   std::vector<double> us;
   double sm_mhz = 0;  ///< clock of the multiprocessors meanwhile; 0 where it is not known
   bool held = false;  ///< all was queued before the first began, so that no time of the host's is in them
+};
+
+/// The card's own sensors, as far as they can be read.
+struct DeviceState {
+  Known<double> power_w, temperature_c;
+  Known<std::uint64_t> clock_events;  ///< what holds the clock down: bits of ClockEvent in harness/nvml.h
 };
 
 /// Traffic of a known size: every byte is read, or written, or both, once.
@@ -72,6 +79,7 @@ class Device {
   virtual void transfer(Transfer kind, void* to, const void* from, std::int64_t bytes) = 0;
   virtual void launch_empty() = 0;           ///< queues a kernel that does nothing
   virtual void launch_delay(double us) = 0;  ///< queues work that takes so long and moves nothing
+  virtual DeviceState state() const = 0;
   /// Throws std::runtime_error that says why the device's counters cannot be read. One at a time.
   virtual std::unique_ptr<Counters> open_counters() = 0;
   /// Records what `work` launches and returns a function that replays it as one graph. Throws where there are none.

@@ -133,6 +133,10 @@ class CpuDevice final : public Device {
     while (microseconds_since(start) < us) {
     }
   }
+  DeviceState state() const override {
+    const std::string why = "not read on the CPU";
+    return {Known<double>::unknown(why), Known<double>::unknown(why), Known<std::uint64_t>::unknown(why)};
+  }
   std::unique_ptr<Counters> open_counters() override {
     throw std::runtime_error("traffic on the CPU is modelled, not counted");
   }

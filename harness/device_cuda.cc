@@ -10,6 +10,7 @@
 #include "harness/counters_cuda.h"
 #include "harness/device.h"
 #include "harness/device_kernels.h"
+#include "harness/nvml.h"
 #include "harness/stopwatch_cuda.h"
 #include "kernels/cuda_check.h"
 
@@ -22,6 +23,7 @@ class CudaDevice final : public Device {
     FUSEBENCH_CUDA_CHECK(cudaSetDevice(index));
     FUSEBENCH_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
     read_facts(index);
+    nvml_ = std::make_unique<Nvml>(facts_.uuid);
     stopwatch_ = std::make_unique<Stopwatch>(stream_, facts_.multiprocessors);
     flush_bytes_ = 2 * std::max<std::int64_t>(facts_.l2_bytes, 1 << 20);
     FUSEBENCH_CUDA_CHECK(cudaMalloc(&dirty_, static_cast<std::size_t>(flush_bytes_)));
@@ -108,6 +110,7 @@ class CudaDevice final : public Device {
     fusebench::launch_delay(us, stream_);
     FUSEBENCH_CUDA_CHECK(cudaGetLastError());
   }
+  DeviceState state() const override { return {nvml_->power_w(), nvml_->temperature_c(), nvml_->clock_events()}; }
   std::unique_ptr<Counters> open_counters() override {
     return open_cupti_counters(index_, [this] { synchronize(); });
   }
@@ -170,6 +173,7 @@ class CudaDevice final : public Device {
   int index_;
   DeviceFacts facts_;
   cudaStream_t stream_ = nullptr;
+  std::unique_ptr<Nvml> nvml_;
   std::unique_ptr<Stopwatch> stopwatch_;
   std::int64_t flush_bytes_ = 0;
   void* dirty_ = nullptr;

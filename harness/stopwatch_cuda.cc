@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "harness/attached_tools.h"
 #include "harness/statistics.h"
 #include "kernels/cuda_check.h"
 
@@ -29,7 +30,8 @@ struct Stopwatch::Shared {
   unsigned timed_out = 0;
 };
 
-Stopwatch::Stopwatch(cudaStream_t stream, int multiprocessors) : stream_(stream), multiprocessors_(multiprocessors) {
+Stopwatch::Stopwatch(cudaStream_t stream, int multiprocessors)
+    : stream_(stream), can_hold_(attached_tool().empty()), multiprocessors_(multiprocessors) {
   const auto count = static_cast<std::size_t>(multiprocessors);
   shared_ = host_memory<Shared>(1);
   before_ = host_memory<ClockStamp>(count);
@@ -56,6 +58,7 @@ Times Stopwatch::time(const std::vector<std::function<void()>>& works, bool hold
   std::fill_n(before_, multiprocessors_, ClockStamp{});
   std::fill_n(after_, multiprocessors_, ClockStamp{});
   for (std::size_t i = 0; i <= works.size(); ++i) event(i);  // made before the stream is held
+  hold = hold && can_hold_;
   ++ticket_;
   if (hold) launch_hold(&shared_->released, ticket_, &shared_->timed_out, kHoldTimeoutUs, stream_);
   launch_stamp(before_, multiprocessors_, 0, stream_);

@@ -4,6 +4,7 @@
 // kernel, time the host. Pattern (nvbench's): a kernel holds the stream until everything has been queued.
 // Caveat: work that waits for the device while the stream is held would wait for ever; a timeout lets it go, and says
 // so.
+// Under profilers and sanitisers, which make launches wait, nothing is held.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -32,6 +33,7 @@ class Stopwatch {
   double sm_mhz() const;
 
   cudaStream_t stream_;
+  bool can_hold_;
   int multiprocessors_;
   Shared* shared_ = nullptr;
   ClockStamp* before_ = nullptr;  // by multiprocessor, in the host's memory
