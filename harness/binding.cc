@@ -219,6 +219,7 @@ void BoundPlan::poison_workspace() const {
 
 void BoundPlan::poison_some_workspace(std::uint64_t seed) const {
   device_.fill_some(workspace_, kPoisonByte, workspace_bytes_, seed);
+  device_.fill(workspace_ + workspace_bytes_, kGuardByte, kGuardBytes);
 }
 
 std::string BoundPlan::damage() const {

@@ -88,12 +88,12 @@ class CaseRun {
     std::vector<std::vector<Timing>> timings(modes.size(), std::vector<Timing>(contenders_.size()));
     try {
       for (std::size_t m = 0; m < modes.size() && lost_.empty(); ++m) time(modes[m], timings[m]);
-      if (lost_.empty()) count(modes, timings);
+      if (lost_.empty()) staged("traffic", [&] { count(modes, timings); });
     } catch (const DeviceLost& lost) {
       lost_ = lost.what();
     }
     for (std::size_t m = 0; m < modes.size(); ++m) report(modes[m], timings[m]);
-    return {std::move(rows_), std::move(controls_), lost_};
+    return {std::move(rows_), std::move(controls_), std::move(stage_seconds_), lost_};
   }
 
  private:
@@ -112,6 +112,13 @@ class CaseRun {
 
   // --- stages ---
 
+  template <class Stage>
+  void staged(const std::string& name, const Stage& stage) {
+    const double start = steady_seconds();
+    stage();
+    stage_seconds_[name] += steady_seconds() - start;
+  }
+
   void prepare_all() {
     try {
       prepare();
@@ -128,14 +135,15 @@ class CaseRun {
     admit();
     if (std::none_of(contenders_.begin(), contenders_.end(), [](const Contender& s) { return s.alive(); })) return;
     context_.note("drawing inputs");
-    inputs_ = read_inputs(spec_, *context_.source(case_));
+    staged("inputs", [&] { inputs_ = read_inputs(spec_, *context_.source(case_)); });
     context_.note("computing the oracle");
-    expected_ = expected_rows(case_, inputs_, context_.measure.verify, context_.oracle_cache);
-    bind();
+    staged("oracle",
+           [&] { expected_ = expected_rows(case_, inputs_, context_.measure.verify, context_.oracle_cache); });
+    staged("binding", [&] { bind(); });
     for (Contender& contender : contenders_) {
       if (!contender.alive()) continue;
       context_.note(contender.name + ": preparing and verifying");
-      guarded(contender, [&] { verify(contender); });
+      staged("verification", [&] { guarded(contender, [&] { verify(contender); }); });
     }
     if (context_.prove) prove();
     dump();
@@ -406,13 +414,16 @@ class CaseRun {
     if (control) subjects.push_back(subjects.back());
     context_.note("timing");
     const int turn = load_.settles() ? (context_.measure.samples + kTurns - 1) / kTurns : 1;
-    std::vector<Samples> samples = take_samples(subjects, context_.measure, case_.seed, turn);
+    std::vector<Samples> samples;
+    staged("samples", [&] { samples = take_samples(subjects, context_.measure, case_.seed, turn); });
     if (control) {
       add_control(samples[samples.size() - 2], samples.back());
       samples.pop_back();
     }
     for (std::size_t i = 0; i < samples.size(); ++i) conclude(timings[index[i]], std::move(samples[i]));
-    for (const std::size_t i : index) time_steps_of(contenders_[i], mode, timings[i]);
+    staged("steps", [&] {
+      for (const std::size_t i : index) time_steps_of(contenders_[i], mode, timings[i]);
+    });
   }
 
   void add_control(const Samples& one, const Samples& other) {
@@ -563,7 +574,22 @@ class CaseRun {
     }
   }
 
-  // Means over the turns, and everything that held the clock down in any.
+  // What held the clock down at the end of half of the turns or more: NVML tells with some delay.
+  static Known<std::string> clock_limits_of(const std::vector<DeviceState>& states) {
+    if (states.empty()) return Known<std::string>::unknown("not timed");
+    std::uint64_t events = 0;
+    for (std::uint64_t bit = kGpuIdle << 1; bit != 0; bit <<= 1) {
+      std::size_t seen = 0;
+      for (const DeviceState& state : states) {
+        if (!state.clock_events.value) return Known<std::string>::unknown(state.clock_events.reason);
+        if ((*state.clock_events.value & bit) != 0) ++seen;
+      }
+      if (2 * seen >= states.size()) events |= bit;
+    }
+    return clock_event_words(events);
+  }
+
+  // Means over the turns.
   static void describe_state(const Timing& timing, Row& row) {
     const auto mean_of = [&](Known<double> DeviceState::*member) {
       Known<double> sum = timing.states.empty() ? Known<double>::unknown("not timed") : Known<double>(0.0);
@@ -576,16 +602,7 @@ class CaseRun {
     };
     row.power_w = mean_of(&DeviceState::power_w);
     row.temperature_c = mean_of(&DeviceState::temperature_c);
-    std::uint64_t events = 0;
-    row.clock_limits = Known<std::string>::unknown("not timed");
-    for (const DeviceState& state : timing.states) {
-      if (!state.clock_events.value) {
-        row.clock_limits = Known<std::string>::unknown(state.clock_events.reason);
-        return;
-      }
-      events |= *state.clock_events.value & ~static_cast<std::uint64_t>(kGpuIdle);
-      row.clock_limits = clock_event_words(events);
-    }
+    row.clock_limits = clock_limits_of(timing.states);
   }
 
   static void describe_measured(const Timing& timing, Row& row) {
@@ -642,6 +659,7 @@ class CaseRun {
   std::uint64_t poisonings_ = 0;
   std::vector<Row> rows_;
   std::vector<Control> controls_;
+  std::map<std::string, double> stage_seconds_;
   std::string lost_;
 };
 

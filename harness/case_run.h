@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -35,7 +36,7 @@ struct CaseContext {
   std::function<std::string(const Case&, const std::string&)> repro;  ///< the command that repeats a row
   const Ceilings* ceilings = nullptr;                                 ///< none: the rows have no floor
   bool control = false;                   ///< time one variant twice, as if it were two (A/A)
-  bool prove = false;                                                 ///< try the check on mutants: harness/mutants.h
+  bool prove = false;                     ///< try the check on mutants: harness/mutants.h
   std::string lost;                       ///< the device was lost in an earlier case, and how: every row is an error
   std::int64_t base_offset_elements = 0;  ///< shifts every tensor's base: for tests
 };
@@ -56,7 +57,8 @@ struct Control {
 /// lost, what was not finished has the verdict `error`, and `lost` tells why.
 struct CaseResult {
   std::vector<Row> rows;
-  std::vector<Control> controls;  ///< one a mode, where the context asks for them
+  std::vector<Control> controls;                ///< one a mode, where the context asks for them
+  std::map<std::string, double> stage_seconds;  ///< where the time went
   std::string lost;
 };
 CaseResult run_case(const Case& c, const std::vector<std::string>& variants, CaseContext& context);

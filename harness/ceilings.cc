@@ -80,8 +80,9 @@ class Transfers {
   double gbps(Load& load, Transfer kind, std::int64_t retained_bytes) const {
     const std::int64_t read = kind == Transfer::write ? 0 : bytes_;
     const std::int64_t written = kind == Transfer::read ? 0 : bytes_;
-    const auto bytes = static_cast<double>(read + written - std::min(written, retained_bytes));
-    return bytes / median_us(device_, load, work(kind)) / kBytesPerUsAtGbps;
+    const std::int64_t bytes = read + written - std::min(written, retained_bytes);
+    if (bytes == 0) throw std::runtime_error("the cache may keep all that the probe writes");
+    return static_cast<double>(bytes) / median_us(device_, load, work(kind)) / kBytesPerUsAtGbps;
   }
 
   // By the counters: what copies and writes much larger than L2 leave in it.

@@ -97,7 +97,10 @@ class CudaDevice final : public Device {
     return stopwatch_->time(works, hold);
   }
   void transfer(Transfer kind, void* to, const void* from, std::int64_t bytes) override {
-    if (kind == Transfer::copy) launch_copy(to, from, bytes, grid(), stream_);
+    if (kind == Transfer::copy) {
+      FUSEBENCH_CUDA_CHECK(
+          cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream_));
+    }
     if (kind == Transfer::read) launch_read(from, bytes, reinterpret_cast<unsigned*>(sum_), grid(), stream_);
     if (kind == Transfer::write) launch_write(to, bytes, ++flushes_, grid(), stream_);
     FUSEBENCH_CUDA_CHECK(cudaGetLastError());

@@ -50,21 +50,6 @@ __global__ void read_kernel(const uint4* data, long long words, unsigned* sink) 
   if (sum != 0) *sink = sum;
 }
 
-// Several loads in flight a thread before the first store.
-__global__ void copy_kernel(uint4* to, const uint4* from, long long words) {
-  constexpr int kUnroll = 4;
-  const long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
-  long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
-  for (; i + (kUnroll - 1) * stride < words; i += kUnroll * stride) {
-    uint4 held[kUnroll];
-#pragma unroll
-    for (int k = 0; k < kUnroll; ++k) held[k] = __ldcs(from + i + k * stride);
-#pragma unroll
-    for (int k = 0; k < kUnroll; ++k) __stcs(to + i + k * stride, held[k]);
-  }
-  for (; i < words; i += stride) to[i] = from[i];
-}
-
 __global__ void empty_kernel() {}
 
 __device__ unsigned long long device_ns() {
@@ -118,10 +103,6 @@ void launch_write(void* data, std::int64_t bytes, unsigned value, int blocks, St
 
 void launch_read(const void* data, std::int64_t bytes, unsigned* sink, int blocks, Stream stream) {
   read_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const uint4*>(data), bytes / 16, sink);
-}
-
-void launch_copy(void* to, const void* from, std::int64_t bytes, int blocks, Stream stream) {
-  copy_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<uint4*>(to), static_cast<const uint4*>(from), bytes / 16);
 }
 
 void launch_empty(Stream stream) { empty_kernel<<<1, 1, 0, stream>>>(); }

@@ -12,7 +12,6 @@ void launch_fill_some(void* data, std::uint8_t byte, std::int64_t bytes, std::ui
 void launch_write(void* data, std::int64_t bytes, unsigned value, int blocks, Stream stream);
 /// `sink` is written only where the data hold a bit that zeros do not.
 void launch_read(const void* data, std::int64_t bytes, unsigned* sink, int blocks, Stream stream);
-void launch_copy(void* to, const void* from, std::int64_t bytes, int blocks, Stream stream);
 void launch_empty(Stream stream);
 /// Keeps the device busy for so long, and moves nothing.
 void launch_delay(double us, Stream stream);

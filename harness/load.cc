@@ -18,6 +18,7 @@ constexpr double kSteadyClock = 0.005;  // relative change from chunk to chunk
 // With so many times the pause spent under load, the device rests for a tenth of the time or less.
 constexpr double kLoadPerIdle = 9;
 constexpr double kLongestPreloadUs = 20e3;
+constexpr double kUnslowedClock = 0.99;
 constexpr double kRestShare = 3;
 constexpr double kLongestRestUs = 500e3;
 constexpr double kRestStepUs = 5e3;
@@ -35,6 +36,7 @@ bool Load::settles() const { return mode_ == LoadMode::sustained && device_.fact
 
 void Load::settle(const std::function<void()>& launch) {
   idle_us_ = 0;
+  slowed_ = false;
   if (!settles()) return;
   const auto chunk = [&](std::size_t launches) {
     return device_.time(std::vector<std::function<void()>>(launches, launch), false);
@@ -50,6 +52,8 @@ void Load::settle(const std::function<void()>& launch) {
   for (double before_mhz = 0; us < kLongestSettlingUs;) {
     const Times times = chunk(launches);
     us += total(times);
+    highest_mhz_ = std::max(highest_mhz_, times.sm_mhz);
+    slowed_ = times.sm_mhz < kUnslowedClock * highest_mhz_;
     const bool steady = std::abs(times.sm_mhz / std::max(before_mhz, 1.0) - 1) < kSteadyClock;
     if (us >= kShortestSettlingUs && (steady || times.sm_mhz == 0 || launches == 1)) break;
     before_mhz = times.sm_mhz;
@@ -60,7 +64,7 @@ void Load::before_sample(const std::function<void()>& launch) {
   if (mode_ == LoadMode::burst) rest();
   queued_us_ = 0;
   const double preload_us = std::min(kLoadPerIdle * idle_us_, kLongestPreloadUs);
-  if (settles() && launch_us_ < preload_us) {
+  if (slowed_ && launch_us_ < preload_us) {
     for (; queued_us_ < preload_us; queued_us_ += launch_us_) launch();
   }
   sample_began_us_ = now_us();

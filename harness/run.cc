@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <ctime>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
@@ -174,7 +175,7 @@ std::vector<DType> product_dtypes(const std::vector<Task>& tasks) {
 // What is known only at the end: ceilings that rows raised, and so every row's floor; the A/A controls; where time
 // went.
 void complete(RecordFile& records, Json header, const Ceilings& ceilings, std::vector<Row>& rows,
-              const std::vector<Control>& controls, double wall_seconds) {
+              const std::vector<Control>& controls, const std::map<std::string, double>& stage_seconds) {
   header["ceilings"] = ceilings.to_json();
   header["controls"] = Json::array();
   for (const Control& control : controls) {
@@ -182,7 +183,7 @@ void complete(RecordFile& records, Json header, const Ceilings& ceilings, std::v
   }
   double measured_us = 0;
   for (const Row& row : rows) measured_us = std::accumulate(row.samples_us.begin(), row.samples_us.end(), measured_us);
-  header["wall_s"] = wall_seconds;
+  header["stages_s"] = stage_seconds;
   header["measured_s"] = measured_us / 1e6;
   std::vector<Json> lines = {std::move(header)};
   for (Row& row : rows) {
@@ -370,6 +371,7 @@ int run(const RunOptions& options) {
   Progress progress(tasks.size(), isatty(STDERR_FILENO) != 0, options.quiet);
   Ceilings ceilings = probe_ceilings(*device, registry(), config.measure.load, product_dtypes(tasks),
                                      [&](const std::string& what) { progress.note(what); });
+  std::map<std::string, double> stage_seconds = {{"ceilings", steady_seconds() - start}};
   Json header = header_of(options, config, device->facts());
   header["ceilings"] = ceilings.to_json();
   records.write(header);
@@ -393,6 +395,7 @@ int run(const RunOptions& options) {
     context.control = has_control(i);
     CaseResult result = run_case(task.c, task.variants, context);
     if (!result.lost.empty()) context.lost = result.lost;
+    for (const auto& [stage, seconds] : result.stage_seconds) stage_seconds[stage] += seconds;
     controls.insert(controls.end(), result.controls.begin(), result.controls.end());
     for (const Row& row : result.rows) ceilings.raise(row);
     std::vector<Json> lines;
@@ -404,7 +407,8 @@ int run(const RunOptions& options) {
     }
     progress.end_case(outcome_of(lines));
   }
-  complete(records, std::move(header), ceilings, rows, controls, steady_seconds() - start);
+  stage_seconds["all"] = steady_seconds() - start;
+  complete(records, std::move(header), ceilings, rows, controls, stage_seconds);
   return finish(options, folder, rows);
 }
 
