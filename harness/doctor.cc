@@ -172,13 +172,14 @@ std::vector<Finding> examine(const DoctorOptions& options) {
 }
 
 void print(const std::vector<Finding>& findings) {
-  std::string missing;
+  std::vector<std::string> missing;
   for (const Finding& finding : findings) {
     fmt::print("{:<8} {:<14} {}\n", name_of(finding.health), finding.name, finding.text);
     if (!finding.remedy.empty()) fmt::print("{:23} -> {}\n", "", finding.remedy);
-    if (finding.health == Health::missing) missing += (missing.empty() ? "" : ", ") + finding.name;
+    if (finding.health == Health::missing) missing.push_back(finding.name);
   }
-  fmt::print("{}\n", missing.empty() ? "measuring will work" : "measuring will not work: " + missing);
+  fmt::print("{}\n", missing.empty() ? "measuring will work"
+                                     : fmt::format("measuring will not work: {}", fmt::join(missing, ", ")));
 }
 
 void print_json(const std::vector<Finding>& findings) {

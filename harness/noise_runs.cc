@@ -19,8 +19,6 @@
 #include "harness/run.h"
 #include "reports/records.h"
 
-extern char** environ;
-
 namespace fusebench {
 namespace {
 

@@ -251,6 +251,26 @@ TEST_CASE("doctor learns a noise table, which runs then have in their header", "
   unsetenv("FUSEBENCH_NOISE");
 }
 
+TEST_CASE("profile prints what it would launch, and launches it by the printed command", "[cli]") {
+  const TempFolder folder;
+  const std::string config = folder.write("tiny.yaml", kSweep);
+  const Outcome printed = execute("profile " + config + " --backend cpu --filter 'attention*/fused' --launches 2");
+  INFO(printed.out);
+  CHECK(printed.code == 0);
+  CHECK_THAT(printed.out, ContainsSubstring("# range 1 to 2: attention/fp32/"));
+  const std::size_t begin = printed.out.find("\n") + 1;
+  const std::string command = printed.out.substr(begin, printed.out.find('\n', begin) - begin);
+  const Outcome launched = execute(command.substr(command.find(" profile ") + 1));
+  INFO(launched.out);
+  CHECK(launched.code == 0);
+  CHECK_THAT(launched.out, ContainsSubstring("launch 2 of 2"));
+  CHECK(lines_of(launched.out) == 2);
+  CHECK(execute("profile " + config + " --backend cpu --launch --graph").code == 3);
+  for (const char* mistake : {"--cache warm", "--launches 0", "--filter nothing"}) {
+    CHECK(execute("profile " + config + " --backend cpu " + mistake).code == 2);
+  }
+}
+
 TEST_CASE("a repro command can be pasted whatever the config is called", "[cli]") {
   const TempFolder folder;
   const std::string config = folder.write("it's \"odd\" $HOME.yaml", kSweep);
