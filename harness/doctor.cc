@@ -276,7 +276,7 @@ Finding driver_finding(const DeviceFacts& facts, const Known<std::string>& relea
 
 Finding libraries_finding(const DeviceFacts& facts) {
   std::vector<std::string> each;
-  for (const auto& [library, version] : facts.libraries) each.push_back(library + " " + version);
+  for (const auto& [library, version] : facts.libraries) each.push_back(fmt::format("{} {}", library, version));
   return ok("libraries", fmt::format("{}", fmt::join(each, ", ")));
 }
 

@@ -258,7 +258,7 @@ TEST_CASE("profile prints what it would launch, and launches it by the printed c
   INFO(printed.out);
   CHECK(printed.code == 0);
   CHECK_THAT(printed.out, ContainsSubstring("# range 1 to 2: attention/fp32/"));
-  const std::size_t begin = printed.out.find("\n") + 1;
+  const std::size_t begin = printed.out.find('\n') + 1;
   const std::string command = printed.out.substr(begin, printed.out.find('\n', begin) - begin);
   const Outcome launched = execute(command.substr(command.find(" profile ") + 1));
   INFO(launched.out);
