@@ -16,6 +16,7 @@
 #include "harness/noise.h"
 #include "harness/noise_runs.h"
 #include "harness/run.h"
+#include "variants/registry.h"
 
 namespace fusebench {
 namespace {
@@ -23,6 +24,11 @@ namespace {
 namespace fs = std::filesystem;
 
 double gib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
+
+// Whole from 100 on, three digits below.
+std::string short_number(double value) {
+  return value >= 100 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
+}
 
 Finding ok(std::string name, std::string text) {
   return {.name = std::move(name), .health = Health::ok, .text = std::move(text), .remedy = {}};
@@ -121,6 +127,14 @@ Finding power_finding(const Nvml& nvml) {
 
 // --- the whole ---
 
+Finding probed(Device& device, const std::vector<DType>& dtypes) {
+  try {
+    return ceilings_finding(probe_ceilings(device, registry(), LoadMode::sustained, dtypes, [](const std::string&) {}));
+  } catch (const std::exception& failure) {
+    return warning("ceilings", failure.what(), "rows will have no floor");
+  }
+}
+
 void examine_cuda(const DoctorOptions& options, std::vector<Finding>& findings) {
   std::unique_ptr<Device> device;
   try {
@@ -139,7 +153,7 @@ void examine_cuda(const DoctorOptions& options, std::vector<Finding>& findings) 
   findings.push_back(libraries_finding(facts));
   findings.push_back(counters_finding([&] { (void)device->open_counters(); }, read_text("/proc/driver/nvidia/params"),
                                       geteuid() == 0));
-  // PLACE FOR CEILINGS: findings.push_back(ceilings_finding([&] { return <the probe's figures of *device>; }));
+  findings.push_back(probed(*device, {DType::fp16, DType::bf16, DType::fp32}));
   for (Finding& finding : card_findings(nvml)) findings.push_back(std::move(finding));
   findings.push_back(device_memory_finding(device->free_bytes(), facts.memory_bytes));
   findings.push_back(noise_finding(facts));
@@ -158,6 +172,7 @@ std::vector<Finding> examine(const DoctorOptions& options) {
     }
     const std::unique_ptr<Device> device = open_cpu_device();
     findings.push_back(device_finding(device->facts()));
+    findings.push_back(probed(*device, {DType::fp32}));
     findings.push_back(noise_finding(device->facts()));
   }
   findings.push_back(host_memory_finding(available_host_bytes()));
@@ -300,16 +315,21 @@ Finding counters_finding(const std::function<void()>& open, std::string_view dri
   return warning("counters", refusal, remedy);
 }
 
-Finding ceilings_finding(const std::function<CeilingFigures()>& probe) {
-  try {
-    const CeilingFigures figures = probe();
-    std::string text = fmt::format("copy {:.0f}, read {:.0f}, write {:.0f} GB/s", figures.copy_gbps, figures.read_gbps,
-                                   figures.write_gbps);
-    for (const auto& [dtype, tflops] : figures.tflops) text += fmt::format(", {} {:.0f} TFLOP/s", dtype, tflops);
-    return ok("ceilings", text);
-  } catch (const std::exception& failure) {
-    return warning("ceilings", failure.what(), "rows will have no floor");
-  }
+Finding ceilings_finding(const Ceilings& ceilings) {
+  std::vector<std::string> reached;
+  std::vector<std::string> unknown;
+  const auto tell = [&](const std::string& name, const Known<double>& figure, const char* unit) {
+    if (figure.value) reached.push_back(fmt::format("{} {} {}", name, short_number(*figure.value), unit));
+    if (!figure.value) unknown.push_back(fmt::format("{} is not known: {}", name, figure.reason));
+  };
+  tell("copy", ceilings.copy_gbps, "GB/s");
+  tell("read", ceilings.read_gbps, "GB/s");
+  tell("write", ceilings.write_gbps, "GB/s");
+  for (const auto& [dtype, rate] : ceilings.gemm_tflops) tell(std::string(name_of(dtype)), rate, "TFLOP/s");
+  const std::string text = fmt::format("{}", fmt::join(reached, ", "));
+  if (unknown.empty()) return ok("ceilings", text);
+  return warning("ceilings", fmt::format("{}{}{}", text, text.empty() ? "" : "; ", fmt::join(unknown, "; ")),
+                 "rows will have no floor where they need these");
 }
 
 std::vector<Finding> card_findings(const Nvml& nvml) {

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "harness/ceilings.h"
 #include "harness/device.h"
 #include "harness/nvml.h"
 
@@ -53,13 +53,7 @@ Finding libraries_finding(const DeviceFacts& facts);
 /// `open` opens the counters and throws why it cannot. `driver_parameters`: the text of /proc/driver/nvidia/params.
 Finding counters_finding(const std::function<void()>& open, std::string_view driver_parameters, bool is_root);
 
-/// What the probes of the device's ceilings saw.
-struct CeilingFigures {
-  double copy_gbps = 0, read_gbps = 0, write_gbps = 0;
-  std::map<std::string, double> tflops;  ///< by dtype
-};
-/// `probe` throws why there are none.
-Finding ceilings_finding(const std::function<CeilingFigures()>& probe);
+Finding ceilings_finding(const Ceilings& ceilings);
 
 /// Other processes, MIG, ECC, persistence, clocks, power: what NVML knows.
 std::vector<Finding> card_findings(const Nvml& nvml);

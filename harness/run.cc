@@ -171,9 +171,12 @@ void complete(RecordFile& records, Json header, const Ceilings& ceilings, std::v
               const std::vector<Control>& controls, double wall_seconds) {
   header["ceilings"] = ceilings.to_json();
   header["controls"] = Json::array();
+  std::vector<NoisePair> pairs;
   for (const Control& control : controls) {
     header["controls"].push_back({{"median_us", control.median_us}, {"ratio", control.ratio}});
+    pairs.push_back({.duration_us = control.median_us, .ratio = control.ratio});
   }
+  if (header["noise"].is_object()) header["noise"]["a_a"] = to_json(noise_classes(pairs));
   double measured_us = 0;
   for (const Row& row : rows) measured_us = std::accumulate(row.samples_us.begin(), row.samples_us.end(), measured_us);
   header["wall_s"] = wall_seconds;

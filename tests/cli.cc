@@ -242,6 +242,7 @@ TEST_CASE("doctor learns a noise table, which runs then have in their header", "
   CHECK(after["noise_reason"].is_null());
   CHECK(after["noise"]["restarts"] == 3);
   CHECK(after["noise"]["classes"].size() == 8);
+  CHECK(after["noise"]["a_a"]["classes"].size() == 8);
 
   // A run that fails stops the learning, with the end of what it said.
   const std::string broken = folder.write("none.yaml", "name: none\nsweep:\n  - {op: rmsnorm, dim: 64, dtype: bf16}\n");

@@ -124,12 +124,14 @@ TEST_CASE("refused counters are a warning that knows the driver's setting", "[do
 }
 
 TEST_CASE("ceilings are told, or why there are none", "[doctor]") {
-  const auto probe = [] {
-    return CeilingFigures{.copy_gbps = 4180, .read_gbps = 4500, .write_gbps = 4300, .tflops = {{"fp16", 780}}};
-  };
-  check(ceilings_finding(probe), Health::ok, "copy 4180, read 4500, write 4300 GB/s, fp16 780 TFLOP/s");
-  check(ceilings_finding([]() -> CeilingFigures { throw std::runtime_error("no memory"); }), Health::warning,
-        "no memory");
+  Ceilings ceilings;
+  ceilings.copy_gbps = 4180.0;
+  ceilings.read_gbps = 4500.0;
+  ceilings.write_gbps = 4300.0;
+  ceilings.gemm_tflops[DType::fp16] = 780.0;
+  check(ceilings_finding(ceilings), Health::ok, "copy 4180 GB/s, read 4500 GB/s, write 4300 GB/s, fp16 780 TFLOP/s");
+  ceilings.gemm_tflops[DType::bf16] = Known<double>::unknown("no memory");
+  check(ceilings_finding(ceilings), Health::warning, "bf16 is not known: no memory");
 }
 
 TEST_CASE("memory, tools and attached tools", "[doctor]") {

@@ -27,6 +27,9 @@ class NotingDevice final : public Device {
   void copy_in(void* device, const void* host, std::int64_t bytes) override { cpu_->copy_in(device, host, bytes); }
   void copy_out(void* host, const void* device, std::int64_t bytes) override { cpu_->copy_out(host, device, bytes); }
   void fill(void* device, std::uint8_t byte, std::int64_t bytes) override { cpu_->fill(device, byte, bytes); }
+  void fill_some(void* device, std::uint8_t byte, std::int64_t bytes, std::uint64_t seed) override {
+    cpu_->fill_some(device, byte, bytes, seed);
+  }
   std::uint64_t checksum(const void* device, std::int64_t bytes) override { return cpu_->checksum(device, bytes); }
   void flush_cache() override { calls.emplace_back("flush"); }
   void drain_cache() override {}
@@ -37,6 +40,7 @@ class NotingDevice final : public Device {
   }
   void launch_empty() override {}
   void launch_delay(double /*us*/) override {}
+  DeviceState state() const override { return cpu_->state(); }
   std::unique_ptr<Counters> open_counters() override { return cpu_->open_counters(); }
   void profiler_start() override { calls.emplace_back("start"); }
   void profiler_stop() override { calls.emplace_back("stop"); }
