@@ -59,7 +59,9 @@ struct Model {
   bool causal = false;
   std::string source;  ///< where the figures are published
 };
-/// configs/models.yaml: beside the binary's source tree, or in the folder that FUSEBENCH_CONFIGS names.
+/// The folder that FUSEBENCH_CONFIGS names, otherwise configs/ of the source tree that the binary was built from.
+std::filesystem::path configs_folder();
+/// models.yaml in it.
 std::vector<Model> load_models();
 
 }  // namespace fusebench

@@ -82,6 +82,9 @@ class Device {
   virtual DeviceState state() const = 0;
   /// Throws std::runtime_error that says why the device's counters cannot be read. One at a time.
   virtual std::unique_ptr<Counters> open_counters() = 0;
+  /// What an attached profiler collects lies between the two, where it was told to wait for them.
+  virtual void profiler_start() {}
+  virtual void profiler_stop() {}
   /// Records what `work` launches and returns a function that replays it as one graph. Throws where there are none.
   virtual std::function<void()> capture(const std::function<void()>& work) = 0;
 
@@ -93,6 +96,8 @@ std::unique_ptr<Device> open_cpu_device();
 std::unique_ptr<Device> open_cuda_device(int index);
 /// 0 without a driver, a device, or CUDA in the build.
 int cuda_device_count();
+/// Why cuda_device_count() is 0; empty when it is not.
+std::string why_no_cuda();
 
 /// Memory of a device that is given back with its owner.
 class DeviceMemory {

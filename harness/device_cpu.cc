@@ -168,6 +168,7 @@ std::unique_ptr<Device> open_cuda_device(int /*index*/) {
       "this build has no CUDA; configure with FUSEBENCH_CUDA=ON and CUDA 12.8 or later, or use --backend cpu");
 }
 int cuda_device_count() { return 0; }
+std::string why_no_cuda() { return "this build has no CUDA"; }
 #endif
 
 }  // namespace fusebench

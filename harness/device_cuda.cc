@@ -1,4 +1,5 @@
 #include <cublas_api.h>
+#include <cuda_profiler_api.h>
 #include <cuda_runtime.h>
 #include <fmt/core.h>
 
@@ -117,6 +118,8 @@ class CudaDevice final : public Device {
   std::unique_ptr<Counters> open_counters() override {
     return open_cupti_counters(index_, [this] { synchronize(); });
   }
+  void profiler_start() override { FUSEBENCH_CUDA_CHECK(cudaProfilerStart()); }
+  void profiler_stop() override { FUSEBENCH_CUDA_CHECK(cudaProfilerStop()); }
   std::function<void()> capture(const std::function<void()>& work) override {
     cudaGraph_t graph = nullptr;
     FUSEBENCH_CUDA_CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
@@ -203,6 +206,14 @@ int cuda_device_count() {
     return 0;
   }
   return count;
+}
+
+std::string why_no_cuda() {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaSuccess) return count > 0 ? "" : "the driver shows no device";
+  cudaGetLastError();
+  return fmt::format("{}: {}", cudaGetErrorName(status), cudaGetErrorString(status));
 }
 
 }  // namespace fusebench

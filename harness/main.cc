@@ -10,7 +10,9 @@
 
 #include "harness/compare.h"
 #include "harness/config.h"
+#include "harness/doctor.h"
 #include "harness/list.h"
+#include "harness/profile.h"
 #include "harness/run.h"
 #include "harness/shell.h"
 #include "reports/write.h"
@@ -49,6 +51,43 @@ void add_sweep_options(CLI::App& command, RunOptions& options) {
       "--prove", options.prove,
       "try the check on outputs that are wrong on purpose; a row whose check lets one through is no_power");
   command.add_flag("--quiet", options.quiet, "no progress");
+}
+
+void add_doctor_options(CLI::App& command, fusebench::DoctorOptions& options) {
+  command.add_option("--backend", options.backend, "auto: CUDA where there is a device")
+      ->check(CLI::IsMember({"auto", "cuda", "cpu"}))
+      ->capture_default_str();
+  command.add_option("--device", options.device, "CUDA device")->capture_default_str();
+  command.add_flag("--json", options.json, "print JSON");
+  CLI::Option* noise = command.add_flag(
+      "--noise", options.noise, "learn how far medians lie apart between processes, and keep it for this device");
+  command.add_option("--restarts", options.restarts, "processes to learn it from, three or more")
+      ->needs(noise)
+      ->capture_default_str();
+  command.add_option("--sweep", options.sweep, "what they run; default configs/noise.yaml, on the CPU noise_cpu.yaml")
+      ->needs(noise);
+  command.footer("Exit code: 0 measuring will work, 2 bad usage, 3 it will not, or a run for --noise failed.");
+}
+
+void add_profile_options(CLI::App& command, fusebench::ProfileOptions& options) {
+  using fusebench::CacheMode;
+  command.add_option("config", options.config, "the sweep, a YAML file (docs/configuration.md)")->required();
+  command.add_option("--backend", options.backend, "auto: CUDA where there is a device")
+      ->check(CLI::IsMember({"auto", "cuda", "cpu"}))
+      ->capture_default_str();
+  command.add_option("--device", options.device, "CUDA device")->capture_default_str();
+  command.add_option("--filter", options.filters, "keep rows whose case id, variant or case id/variant matches a glob");
+  command.add_option("--launches", options.launches, "of each row")->capture_default_str();
+  command
+      .add_option_function<std::string>(
+          "--cache",
+          [&options](const std::string& mode) { options.cache = mode == "hot" ? CacheMode::hot : CacheMode::cold; },
+          "cold: L2 flushed before each launch; hot: not")
+      ->check(CLI::IsMember({"cold", "hot"}))
+      ->default_str("cold");
+  command.add_flag("--graph", options.graph, "replay each row as a CUDA graph");
+  command.add_flag("--launch", options.launch, "launch also where no profiler is seen");
+  command.add_flag("--one-range", options.one_range, "one profiler range around all launches, not one around each");
 }
 
 // Google Benchmark reads its own flags; anything else that is left over is a mistake.
@@ -117,6 +156,14 @@ int dispatch(int argc, char** argv) {
 
   CLI::App& list = *app.add_subcommand("list", "ops, variants, models and what this build and machine support");
 
+  fusebench::DoctorOptions doctor_options;
+  CLI::App& doctor = *app.add_subcommand("doctor", "whether measuring will work here, and what would make it better");
+  add_doctor_options(doctor, doctor_options);
+
+  fusebench::ProfileOptions profile_options;
+  CLI::App& profile = *app.add_subcommand("profile", "launch chosen rows alone for ncu or nsys, and print how");
+  add_profile_options(profile, profile_options);
+
   try {
     app.parse(argc, argv);
     options.benchmark_flags = benchmark_flags(run);
@@ -133,6 +180,8 @@ int dispatch(int argc, char** argv) {
   if (rebuild.parsed()) return report(folder);
   if (compare.parsed()) return fusebench::compare_runs(comparison);
   if (list.parsed()) fusebench::print_list();
+  if (profile.parsed()) return fusebench::profile(profile_options);
+  if (doctor.parsed()) return fusebench::doctor(doctor_options);
   return fusebench::kPassed;
 }
 

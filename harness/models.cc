@@ -6,13 +6,6 @@
 namespace fusebench {
 namespace {
 
-std::filesystem::path models_path() {
-  const char* folder = std::getenv("FUSEBENCH_CONFIGS");
-  const bool named = folder != nullptr && *folder != '\0';
-  return (named ? std::filesystem::path(folder) : std::filesystem::path(FUSEBENCH_SOURCE_DIR) / "configs") /
-         "models.yaml";
-}
-
 Model read_model(const YamlReader& reader, const YamlEntry& entry) {
   const YamlNode& map = reader.map(entry);
   reader.check_keys(map, {"dim", "hidden", "heads", "kv_heads", "rope_theta", "rope", "eps", "causal", "source"});
@@ -38,8 +31,14 @@ Model read_model(const YamlReader& reader, const YamlEntry& entry) {
 
 }  // namespace
 
+std::filesystem::path configs_folder() {
+  const char* folder = std::getenv("FUSEBENCH_CONFIGS");
+  const bool named = folder != nullptr && *folder != '\0';
+  return named ? std::filesystem::path(folder) : std::filesystem::path(FUSEBENCH_SOURCE_DIR) / "configs";
+}
+
 std::vector<Model> load_models() {
-  const std::filesystem::path path = models_path();
+  const std::filesystem::path path = configs_folder() / "models.yaml";
   const YamlReader reader(path.string());
   const YamlNode root = reader.parse(read_config_text(path));
   std::vector<Model> models;

@@ -23,6 +23,7 @@
 #include "harness/google_benchmark.h"
 #include "harness/host_memory.h"
 #include "harness/mutants.h"
+#include "harness/noise.h"
 #include "harness/progress.h"
 #include "harness/ranges.h"
 #include "harness/sampler.h"
@@ -50,14 +51,6 @@ bool matches(const std::vector<std::string>& filters, const std::string& id, con
 UsageError no_match(const std::vector<std::string>& filters, const Config& config) {
   return UsageError(fmt::format("--filter {}: no row matches; `fusebench run {} --dry-run` lists them",
                                 fmt::join(filters, ", "), shell_quoted(config.path.string())));
-}
-
-std::unique_ptr<Device> open_device(Backend backend, int index) {
-  try {
-    return backend == Backend::cuda ? open_cuda_device(index) : open_cpu_device();
-  } catch (const std::exception& failure) {
-    throw UsageError(failure.what());
-  }
 }
 
 // Makes the folder that an option names, or says why it cannot be written.
@@ -115,6 +108,7 @@ Json header_of(const RunOptions& options, const Config& config, const DeviceFact
   const std::string started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc_now());
   const auto ticks = std::chrono::system_clock::now().time_since_epoch().count();
   const std::string id = sha256_hex(fmt::format("{} {} {} {}", options.command, config.sha256, ticks, getpid()));
+  const Known<NoiseTable> noise = noise_of(facts);
   Json header = {{"schema", 1},
                  {"run_id", id.substr(0, 16)},
                  {"name", config.name},
@@ -128,8 +122,8 @@ Json header_of(const RunOptions& options, const Config& config, const DeviceFact
                  {"libraries", Json::object()},
                  {"build", {{"version", FUSEBENCH_VERSION}, {"compiler", FUSEBENCH_COMPILER}}},
                  {"ceilings", nullptr},
-                 {"noise", nullptr},
-                 {"noise_reason", "noise is not measured by this version"},
+                 {"noise", noise.value ? to_json(*noise.value) : Json()},
+                 {"noise_reason", noise.value ? Json() : Json(noise.reason)},
                  {"warnings", facts.warnings}};
   for (const auto& [library, version] : facts.libraries) header["libraries"][library] = version;
   if (facts.backend == Backend::cpu) {
@@ -178,9 +172,12 @@ void complete(RecordFile& records, Json header, const Ceilings& ceilings, std::v
               const std::vector<Control>& controls, const std::map<std::string, double>& stage_seconds) {
   header["ceilings"] = ceilings.to_json();
   header["controls"] = Json::array();
+  std::vector<NoisePair> pairs;
   for (const Control& control : controls) {
     header["controls"].push_back({{"median_us", control.median_us}, {"ratio", control.ratio}});
+    pairs.push_back({.duration_us = control.median_us, .ratio = control.ratio});
   }
+  if (header["noise"].is_object()) header["noise"]["a_a"] = to_json(noise_classes(pairs));
   double measured_us = 0;
   for (const Row& row : rows) measured_us = std::accumulate(row.samples_us.begin(), row.samples_us.end(), measured_us);
   header["stages_s"] = stage_seconds;
@@ -318,6 +315,14 @@ std::string outcome_of(const std::vector<Mutant>& mutants) {
 }
 
 }  // namespace
+
+std::unique_ptr<Device> open_device(Backend backend, int index) {
+  try {
+    return backend == Backend::cuda ? open_cuda_device(index) : open_cpu_device();
+  } catch (const std::exception& failure) {
+    throw UsageError(failure.what());
+  }
+}
 
 Backend backend_of(const std::string& name) {
   if (name == "cpu") return Backend::cpu;

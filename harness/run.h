@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -49,6 +50,7 @@ std::vector<Task> tasks_of(const Config& config, Backend backend, const std::vec
 
 /// `auto` is CUDA where there is a device. Throws UsageError for what is not there.
 Backend backend_of(const std::string& name);
+std::unique_ptr<Device> open_device(Backend backend, int index);  ///< throws UsageError
 
 /// Several verdicts, one code: 3 before 1.
 ExitCode exit_code(const std::vector<std::string>& verdicts);

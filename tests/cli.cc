@@ -210,6 +210,68 @@ TEST_CASE("list names ops, variants, models and devices", "[cli]") {
   }
 }
 
+TEST_CASE("doctor tells what is there, and its exit code whether measuring will work", "[cli]") {
+  const Outcome cpu = execute("doctor --backend cpu");
+  CHECK(cpu.code == 0);
+  CHECK_THAT(cpu.out, ContainsSubstring("measuring will work"));
+  const Outcome cuda = execute("doctor --backend cuda --json");
+  const auto json = nlohmann::json::parse(cuda.out);
+  CHECK(json["measuring_will_work"] == (cuda.code == 0));
+  CHECK((cuda.code == 0 || cuda.code == 3));
+  for (const auto& finding : json["findings"]) CHECK(finding.size() == 4);
+  CHECK(execute("doctor --restarts 5").code == 2);
+  CHECK(execute("doctor --noise --restarts 2").code == 2);
+}
+
+TEST_CASE("doctor learns a noise table, which runs then have in their header", "[cli]") {
+  const TempFolder folder;
+  const std::string config = folder.write("tiny.yaml", kSweep);
+  REQUIRE(setenv("FUSEBENCH_NOISE", (folder / "noise").c_str(), 1) == 0);
+  const auto header_of = [&](const std::string& name) {
+    REQUIRE(execute(run(folder, config, "--quiet -o " + (folder / name).string())).code == 0);
+    const std::string records = read_file(folder / (name + "/results.jsonl"));
+    return nlohmann::json::parse(records.substr(0, records.find('\n')));
+  };
+  const auto before = header_of("before");
+  CHECK(before["noise"].is_null());
+  CHECK_THAT(before["noise_reason"].get<std::string>(), ContainsSubstring("fusebench doctor --noise"));
+  const Outcome learned = execute("doctor --noise --restarts 3 --backend cpu --sweep " + config);
+  INFO(learned.out);
+  CHECK(learned.code == 0);
+  const auto after = header_of("after");
+  CHECK(after["noise_reason"].is_null());
+  CHECK(after["noise"]["restarts"] == 3);
+  CHECK(after["noise"]["classes"].size() == 8);
+  CHECK(after["noise"]["a_a"]["classes"].size() == 8);
+
+  // A run that fails stops the learning, with the end of what it said.
+  const std::string broken = folder.write("none.yaml", "name: none\nsweep:\n  - {op: rmsnorm, dim: 64, dtype: bf16}\n");
+  const Outcome failed = execute("doctor --noise --backend cpu --sweep " + broken);
+  CHECK(failed.code == 3);
+  CHECK_THAT(failed.out, ContainsSubstring("ended with code 3"));
+  unsetenv("FUSEBENCH_NOISE");
+}
+
+TEST_CASE("profile prints what it would launch, and launches it by the printed command", "[cli]") {
+  const TempFolder folder;
+  const std::string config = folder.write("tiny.yaml", kSweep);
+  const Outcome printed = execute("profile " + config + " --backend cpu --filter 'attention*/fused' --launches 2");
+  INFO(printed.out);
+  CHECK(printed.code == 0);
+  CHECK_THAT(printed.out, ContainsSubstring("# range 1 to 2: attention/fp32/"));
+  const std::size_t begin = printed.out.find('\n') + 1;
+  const std::string command = printed.out.substr(begin, printed.out.find('\n', begin) - begin);
+  const Outcome launched = execute(command.substr(command.find(" profile ") + 1));
+  INFO(launched.out);
+  CHECK(launched.code == 0);
+  CHECK_THAT(launched.out, ContainsSubstring("launch 2 of 2"));
+  CHECK(lines_of(launched.out) == 2);
+  CHECK(execute("profile " + config + " --backend cpu --launch --graph").code == 3);
+  for (const char* mistake : {"--cache warm", "--launches 0", "--filter nothing"}) {
+    CHECK(execute("profile " + config + " --backend cpu " + mistake).code == 2);
+  }
+}
+
 TEST_CASE("a repro command can be pasted whatever the config is called", "[cli]") {
   const TempFolder folder;
   const std::string config = folder.write("it's \"odd\" $HOME.yaml", kSweep);
