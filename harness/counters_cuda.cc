@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <memory>
 #include <stdexcept>
 #include <utility>
 
@@ -57,12 +59,81 @@ struct ReleaseHost {
   }
 };
 
-class CuptiCounters final : public Counters {
+// What the hardware is to count, in its own terms: making it takes some tenths of a second, so it is made once.
+class CounterConfig {
  public:
-  CuptiCounters(int device_index, std::function<void()> synchronize) : synchronize_(std::move(synchronize)) {
+  explicit CounterConfig(int device_index) {
     CUpti_Profiler_Initialize_Params initialize = {CUpti_Profiler_Initialize_Params_STRUCT_SIZE};
     FUSEBENCH_CUPTI_CHECK(cuptiProfilerInitialize(&initialize));
-    make_config(device_index);
+    open_host(device_index);
+    make_image();
+  }
+
+  static std::shared_ptr<const CounterConfig> of(int device_index) {
+    static std::map<int, std::shared_ptr<const CounterConfig>> made;
+    std::shared_ptr<const CounterConfig>& config = made[device_index];
+    if (!config) config = std::make_shared<const CounterConfig>(device_index);
+    return config;
+  }
+
+  CUpti_Profiler_Host_Object* host() const { return host_.get(); }
+  const std::vector<std::uint8_t>& image() const { return image_; }
+
+ private:
+  void open_host(int device_index) {
+    CUpti_Device_GetChipName_Params chip = {CUpti_Device_GetChipName_Params_STRUCT_SIZE};
+    chip.deviceIndex = static_cast<std::size_t>(device_index);
+    FUSEBENCH_CUPTI_CHECK(cuptiDeviceGetChipName(&chip));
+
+    CUpti_Profiler_GetCounterAvailability_Params available = {CUpti_Profiler_GetCounterAvailability_Params_STRUCT_SIZE};
+    FUSEBENCH_CUPTI_CHECK(cuptiProfilerGetCounterAvailability(&available));
+    std::vector<std::uint8_t> availability(available.counterAvailabilityImageSize);
+    available.pCounterAvailabilityImage = availability.data();
+    FUSEBENCH_CUPTI_CHECK(cuptiProfilerGetCounterAvailability(&available));
+
+    CUpti_Profiler_Host_Initialize_Params host = {CUpti_Profiler_Host_Initialize_Params_STRUCT_SIZE};
+    host.profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER;
+    host.pChipName = chip.pChipName;
+    host.pCounterAvailabilityImage = availability.data();
+    FUSEBENCH_CUPTI_CHECK(cuptiProfilerHostInitialize(&host));
+    host_.reset(host.pHostObject);
+  }
+
+  void make_image() {
+    CUpti_Profiler_Host_ConfigAddMetrics_Params metrics = {CUpti_Profiler_Host_ConfigAddMetrics_Params_STRUCT_SIZE};
+    metrics.pHostObject = host_.get();
+    metrics.ppMetricNames = const_cast<const char**>(kMetrics.data());
+    metrics.numMetrics = kMetrics.size();
+    FUSEBENCH_CUPTI_CHECK(cuptiProfilerHostConfigAddMetrics(&metrics));
+
+    CUpti_Profiler_Host_GetConfigImageSize_Params size = {CUpti_Profiler_Host_GetConfigImageSize_Params_STRUCT_SIZE};
+    size.pHostObject = host_.get();
+    FUSEBENCH_CUPTI_CHECK(cuptiProfilerHostGetConfigImageSize(&size));
+    image_.resize(size.configImageSize);
+    CUpti_Profiler_Host_GetConfigImage_Params image = {CUpti_Profiler_Host_GetConfigImage_Params_STRUCT_SIZE};
+    image.pHostObject = host_.get();
+    image.configImageSize = image_.size();
+    image.pConfigImage = image_.data();
+    FUSEBENCH_CUPTI_CHECK(cuptiProfilerHostGetConfigImage(&image));
+
+    CUpti_Profiler_Host_GetNumOfPasses_Params passes = {CUpti_Profiler_Host_GetNumOfPasses_Params_STRUCT_SIZE};
+    passes.configImageSize = image_.size();
+    passes.pConfigImage = image_.data();
+    FUSEBENCH_CUPTI_CHECK(cuptiProfilerHostGetNumOfPasses(&passes));
+    if (passes.numOfPasses != 1) {
+      throw std::runtime_error(
+          fmt::format("the counters need {} passes on this device, one is taken", passes.numOfPasses));
+    }
+  }
+
+  std::unique_ptr<CUpti_Profiler_Host_Object, ReleaseHost> host_;
+  std::vector<std::uint8_t> image_;
+};
+
+class CuptiCounters final : public Counters {
+ public:
+  CuptiCounters(int device_index, std::function<void()> synchronize)
+      : synchronize_(std::move(synchronize)), config_(CounterConfig::of(device_index)) {
     CUpti_RangeProfiler_Enable_Params enable = {CUpti_RangeProfiler_Enable_Params_STRUCT_SIZE};
     FUSEBENCH_CUPTI_CHECK(cuptiRangeProfilerEnable(&enable));
     profiler_ = enable.pRangeProfilerObject;
@@ -93,50 +164,6 @@ class CuptiCounters final : public Counters {
   }
 
  private:
-  void make_config(int device_index) {
-    CUpti_Device_GetChipName_Params chip = {CUpti_Device_GetChipName_Params_STRUCT_SIZE};
-    chip.deviceIndex = static_cast<std::size_t>(device_index);
-    FUSEBENCH_CUPTI_CHECK(cuptiDeviceGetChipName(&chip));
-
-    CUpti_Profiler_GetCounterAvailability_Params available = {CUpti_Profiler_GetCounterAvailability_Params_STRUCT_SIZE};
-    FUSEBENCH_CUPTI_CHECK(cuptiProfilerGetCounterAvailability(&available));
-    std::vector<std::uint8_t> availability(available.counterAvailabilityImageSize);
-    available.pCounterAvailabilityImage = availability.data();
-    FUSEBENCH_CUPTI_CHECK(cuptiProfilerGetCounterAvailability(&available));
-
-    CUpti_Profiler_Host_Initialize_Params host = {CUpti_Profiler_Host_Initialize_Params_STRUCT_SIZE};
-    host.profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER;
-    host.pChipName = chip.pChipName;
-    host.pCounterAvailabilityImage = availability.data();
-    FUSEBENCH_CUPTI_CHECK(cuptiProfilerHostInitialize(&host));
-    host_.reset(host.pHostObject);
-
-    CUpti_Profiler_Host_ConfigAddMetrics_Params metrics = {CUpti_Profiler_Host_ConfigAddMetrics_Params_STRUCT_SIZE};
-    metrics.pHostObject = host_.get();
-    metrics.ppMetricNames = const_cast<const char**>(kMetrics.data());
-    metrics.numMetrics = kMetrics.size();
-    FUSEBENCH_CUPTI_CHECK(cuptiProfilerHostConfigAddMetrics(&metrics));
-
-    CUpti_Profiler_Host_GetConfigImageSize_Params size = {CUpti_Profiler_Host_GetConfigImageSize_Params_STRUCT_SIZE};
-    size.pHostObject = host_.get();
-    FUSEBENCH_CUPTI_CHECK(cuptiProfilerHostGetConfigImageSize(&size));
-    config_.resize(size.configImageSize);
-    CUpti_Profiler_Host_GetConfigImage_Params image = {CUpti_Profiler_Host_GetConfigImage_Params_STRUCT_SIZE};
-    image.pHostObject = host_.get();
-    image.configImageSize = config_.size();
-    image.pConfigImage = config_.data();
-    FUSEBENCH_CUPTI_CHECK(cuptiProfilerHostGetConfigImage(&image));
-
-    CUpti_Profiler_Host_GetNumOfPasses_Params passes = {CUpti_Profiler_Host_GetNumOfPasses_Params_STRUCT_SIZE};
-    passes.configImageSize = config_.size();
-    passes.pConfigImage = config_.data();
-    FUSEBENCH_CUPTI_CHECK(cuptiProfilerHostGetNumOfPasses(&passes));
-    if (passes.numOfPasses != 1) {
-      throw std::runtime_error(
-          fmt::format("the counters need {} passes on this device, one is taken", passes.numOfPasses));
-    }
-  }
-
   void start(std::size_t ranges) {
     CUpti_RangeProfiler_GetCounterDataSize_Params size = {CUpti_RangeProfiler_GetCounterDataSize_Params_STRUCT_SIZE};
     size.pRangeProfilerObject = profiler_;
@@ -155,8 +182,8 @@ class CuptiCounters final : public Counters {
 
     CUpti_RangeProfiler_SetConfig_Params config = {CUpti_RangeProfiler_SetConfig_Params_STRUCT_SIZE};
     config.pRangeProfilerObject = profiler_;
-    config.configSize = config_.size();
-    config.pConfig = config_.data();
+    config.configSize = config_->image().size();
+    config.pConfig = config_->image().data();
     config.counterDataImageSize = data_.size();
     config.pCounterDataImage = data_.data();
     config.range = CUPTI_UserRange;
@@ -228,7 +255,7 @@ class CuptiCounters final : public Counters {
     std::array<double, kMetrics.size()> values{};
     CUpti_Profiler_Host_EvaluateToGpuValues_Params evaluate = {
         CUpti_Profiler_Host_EvaluateToGpuValues_Params_STRUCT_SIZE};
-    evaluate.pHostObject = host_.get();
+    evaluate.pHostObject = config_->host();
     evaluate.pCounterDataImage = data_.data();
     evaluate.counterDataImageSize = data_.size();
     evaluate.rangeIndex = range;
@@ -245,17 +272,9 @@ class CuptiCounters final : public Counters {
             .gpu_us = values[3] / 1e3};
   }
 
-  void release_host() {
-    if (host_ == nullptr) return;
-    CUpti_Profiler_Host_Deinitialize_Params host = {CUpti_Profiler_Host_Deinitialize_Params_STRUCT_SIZE};
-    host.pHostObject = host_.get();
-    cuptiProfilerHostDeinitialize(&host);
-  }
-
   std::function<void()> synchronize_;
-  std::unique_ptr<CUpti_Profiler_Host_Object, ReleaseHost> host_;
+  std::shared_ptr<const CounterConfig> config_;
   CUpti_RangeProfiler_Object* profiler_ = nullptr;
-  std::vector<std::uint8_t> config_;
   std::vector<std::uint8_t> data_;
 };
 
