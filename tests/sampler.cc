@@ -177,7 +177,7 @@ TEST_CASE("samples go on until the median's interval is within ci") {
                      }};
   const Subject steady{"steady", [](bool) { return Sample{100}; }};
   Measure measure = measure_of(0, 10);
-  measure.ci = 0.015;
+  measure.ci = 0.011;
   const auto samples = take_samples({wide, steady}, measure, 42);
   CHECK(samples[1].us.size() == 10);
   CHECK(samples[0].us.size() > 10);

@@ -1,0 +1,130 @@
+// What a row's figures say, on a device: where a cold and a hot row's bytes come from, that counters leave timings as
+// they were, and that a small slowdown shows.
+#include <cmath>
+#include <cstdio>
+
+#include "harness/case_run.h"
+#include "harness/statistics.h"
+#include "reports/compare.h"
+#include "tests/catch.h"
+#include "tests/faults.h"
+#include "tests/skip.h"
+
+using namespace fusebench;
+using faults::Bench;
+
+namespace {
+
+bool skipped() { return cuda_device_count() == 0 && testing::skip("no CUDA device"); }
+
+bool skip_without_counters(Device& device) {
+  try {
+    device.open_counters();
+    return false;
+  } catch (const std::exception& failure) {
+    return testing::skip(failure.what());
+  }
+}
+
+Case rmsnorm_of(std::int64_t seq, std::int64_t dim) {
+  return canonical({.op = Op::rmsnorm, .dtype = DType::fp16, .dim = dim, .seq = seq});
+}
+
+// fused, and behind it a kernel that does nothing for so long.
+Variant slowed(const Bench& bench, Op op, double us) {
+  Device& device = *bench.device;
+  return {.name = "slowed",
+          .op = op,
+          .backend = Backend::cuda,
+          .dtypes = {DType::fp16},
+          .plan = [op, us, &device](const Case& c, const Target& target) {
+            Plan plan = registry().find(op, Backend::cuda, "fused")->plan(c, target);
+            plan.add({.name = "delay", .kernel = "delay", .launch = [us, &device](const Exec&, const Bindings&) {
+                        device.launch_delay(us);
+                      }});
+            return plan;
+          }};
+}
+
+reports::Records records_of(const Row& row, const char* as_variant) {
+  reports::Json json = to_json(row);
+  json["variant"] = as_variant;
+  return {.header = {{"schema", 1}, {"device", {{"uuid", "GPU-0"}}}}, .rows = {std::move(json)}};
+}
+
+}  // namespace
+
+TEST_CASE("cold rows of 16 MiB read them from DRAM, hot rows do not, as a stream and as a graph",
+          "[gpu][measurement]") {
+  if (skipped()) return;
+  Bench bench(Backend::cuda);
+  if (skip_without_counters(*bench.device)) return;
+  bench.measure.cache = {CacheMode::cold, CacheMode::hot};
+  bench.measure.graph = {false, true};
+  const Case c = rmsnorm_of(2048, 4096);
+  const CaseResult result = run_case(c, {"cublas", "fused"}, bench.context);
+  REQUIRE(result.rows.size() == 8);
+  for (const Row& row : result.rows) {
+    INFO(row.variant << (row.graph ? ", graph" : ", stream") << ": " << row.reason << row.dram_read_bytes.reason);
+    REQUIRE(row.verdict == Verdict::pass);
+    REQUIRE(row.dram_read_bytes.value);
+    const double read = static_cast<double>(*row.dram_read_bytes.value) / (16 << 20);
+    std::printf("%s, %s, %s: %.3f of 16 MiB read, %.2f us\n", row.variant.c_str(), row.graph ? "graph" : "stream",
+                std::string(name_of(row.cache)).c_str(), read, median(row.samples_us));
+    if (row.cache == CacheMode::cold) {
+      CHECK(std::abs(read - 1) < 0.02);
+    } else {
+      CHECK(read < 0.1);
+    }
+    CHECK(to_json(row)["l2_resident"] == (row.cache == CacheMode::hot));
+  }
+}
+
+TEST_CASE("counting leaves later timings as they were", "[gpu][measurement]") {
+  if (skipped()) return;
+  Bench bench(Backend::cuda);
+  if (skip_without_counters(*bench.device)) return;
+  bench.measure.samples = 50;
+  const Case c = rmsnorm_of(4096, 4096);
+  bench.measure.traffic = false;
+  const double before_us = median(bench.run_one(c, "fused").samples_us);
+  bench.measure.traffic = true;
+  bench.run_one(c, "fused");
+  const double after_us = median(bench.run_one(c, "fused").samples_us);
+  INFO(before_us << " us before any counting, " << after_us << " us after it");
+  CHECK(std::abs(after_us / before_us - 1) < 0.03);
+}
+
+TEST_CASE("a kernel that takes 3% longer comes out slower", "[gpu][measurement]") {
+  if (skipped()) return;
+  constexpr double kLaunchUs = 1.4;  // what a further launch costs by itself
+  const std::vector<Case> cases = {
+      rmsnorm_of(16384, 8192),
+      canonical({.op = Op::swiglu, .dtype = DType::fp16, .hidden = 14336, .batch = 2, .seq = 2048}),
+      canonical({.op = Op::attention,
+                 .dtype = DType::fp16,
+                 .dim = 4096,
+                 .heads = 32,
+                 .kv_heads = 8,
+                 .batch = 2,
+                 .seq = 2048,
+                 .causal = true})};
+  for (const Case& c : cases) {
+    Bench bench(Backend::cuda);
+    bench.measure = {.warmup = 5, .samples = 50, .traffic = false, .verify = {.rows_per_case = 16}};
+    const Row base = bench.run_one(c, "fused");
+    const double base_us = median(base.samples_us);
+    REQUIRE(base_us > 50);
+    bench.variants.add(slowed(bench, c.op, 0.03 * base_us - kLaunchUs));
+    const Row again = bench.run_one(c, "fused");
+    const Row slower = bench.run_one(c, "slowed");
+    const auto compared = [&](const Row& row) {
+      return reports::compare(records_of(base, "fused"), records_of(row, "fused")).rows.at(0);
+    };
+    INFO(case_id(c) << ": " << base_us << ", again " << median(again.samples_us) << ", slowed "
+                    << median(slower.samples_us) << " us");
+    CHECK(compared(slower).kind == reports::Kind::slower);
+    const reports::Kind same = compared(again).kind;
+    CHECK((same == reports::Kind::same || same == reports::Kind::unsure));
+  }
+}
