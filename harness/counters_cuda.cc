@@ -87,14 +87,14 @@ class CounterConfig {
 
     CUpti_Profiler_GetCounterAvailability_Params available = {CUpti_Profiler_GetCounterAvailability_Params_STRUCT_SIZE};
     FUSEBENCH_CUPTI_CHECK(cuptiProfilerGetCounterAvailability(&available));
-    std::vector<std::uint8_t> availability(available.counterAvailabilityImageSize);
-    available.pCounterAvailabilityImage = availability.data();
+    availability_.resize(available.counterAvailabilityImageSize);
+    available.pCounterAvailabilityImage = availability_.data();
     FUSEBENCH_CUPTI_CHECK(cuptiProfilerGetCounterAvailability(&available));
 
     CUpti_Profiler_Host_Initialize_Params host = {CUpti_Profiler_Host_Initialize_Params_STRUCT_SIZE};
     host.profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER;
     host.pChipName = chip.pChipName;
-    host.pCounterAvailabilityImage = availability.data();
+    host.pCounterAvailabilityImage = availability_.data();
     FUSEBENCH_CUPTI_CHECK(cuptiProfilerHostInitialize(&host));
     host_.reset(host.pHostObject);
   }
@@ -126,6 +126,7 @@ class CounterConfig {
     }
   }
 
+  std::vector<std::uint8_t> availability_;  // read by the host object as long as that lives
   std::unique_ptr<CUpti_Profiler_Host_Object, ReleaseHost> host_;
   std::vector<std::uint8_t> image_;
 };
