@@ -13,7 +13,7 @@ namespace fusebench {
 struct Traffic {
   std::int64_t dram_read_bytes = 0;
   std::int64_t dram_write_bytes = 0;
-  std::int64_t l2_bytes = 0;  ///< between the multiprocessors and L2, and L2's own fills and write-backs
+  std::int64_t l2_bytes = 0;  ///< through L2: what the multiprocessors move, and some of L2's own fills
   double gpu_us = 0;
 };
 
