@@ -364,7 +364,7 @@ class CaseRun {
     if (!warming_up) load_.after_sample(times);
     check_sample(contender, timing);
     if (warming_up) check_trespass(contender, timing);
-    return {.us = times.us.front(), .sm_mhz = times.sm_mhz};
+    return {.us = times.us.front(), .sm_mhz = times.sm_mhz, .held = times.held};
   }
 
   void check_sample(const Contender& contender, Timing& timing) {
@@ -533,6 +533,7 @@ class CaseRun {
         timing.samples.us.empty() ? Known<bool>::unknown("the row was not timed") : Known<bool>(timing.deterministic);
     row.samples_us = timing.samples.us;
     row.samples_mhz = timing.samples.sm_mhz;
+    row.unheld_samples = timing.samples.unheld;
     row.timing_reason = timing.samples.us.empty() ? "not timed: " + row.reason : timing.samples.reason;
     row.flops = spec_.flops;
     row.bytes_compulsory = spec_.compulsory_bytes;

@@ -39,7 +39,7 @@ struct Times {
 
 /// The card's own sensors, as far as they can be read.
 struct DeviceState {
-  Known<double> power_w, temperature_c;
+  Known<double> power_w, power_limit_w, temperature_c;
   Known<std::uint64_t> clock_events;  ///< what holds the clock down: bits of ClockEvent in harness/nvml.h
 };
 

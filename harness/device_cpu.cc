@@ -135,7 +135,8 @@ class CpuDevice final : public Device {
   }
   DeviceState state() const override {
     const std::string why = "not read on the CPU";
-    return {Known<double>::unknown(why), Known<double>::unknown(why), Known<std::uint64_t>::unknown(why)};
+    const auto unknown = Known<double>::unknown(why);
+    return {unknown, unknown, unknown, Known<std::uint64_t>::unknown(why)};
   }
   std::unique_ptr<Counters> open_counters() override {
     throw std::runtime_error("traffic on the CPU is modelled, not counted");

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "harness/attached_tools.h"
 #include "harness/counters_cuda.h"
 #include "harness/device.h"
 #include "harness/device_kernels.h"
@@ -26,6 +27,9 @@ class CudaDevice final : public Device {
     read_facts(index);
     nvml_ = std::make_unique<Nvml>(facts_.uuid);
     stopwatch_ = std::make_unique<Stopwatch>(stream_, facts_.multiprocessors);
+    if (!stopwatch_->can_hold()) {
+      facts_.warnings.push_back(attached_tool() + " is attached: times hold the host's part of launches, and its own");
+    }
     flush_bytes_ = 2 * std::max<std::int64_t>(facts_.l2_bytes, 1 << 20);
     FUSEBENCH_CUDA_CHECK(cudaMalloc(&dirty_, static_cast<std::size_t>(flush_bytes_)));
     FUSEBENCH_CUDA_CHECK(cudaMalloc(&clean_, static_cast<std::size_t>(flush_bytes_)));
@@ -114,7 +118,9 @@ class CudaDevice final : public Device {
     fusebench::launch_delay(us, stream_);
     FUSEBENCH_CUDA_CHECK(cudaGetLastError());
   }
-  DeviceState state() const override { return {nvml_->power_w(), nvml_->temperature_c(), nvml_->clock_events()}; }
+  DeviceState state() const override {
+    return {nvml_->power_w(), nvml_->power_limit_w(), nvml_->temperature_c(), nvml_->clock_events()};
+  }
   std::unique_ptr<Counters> open_counters() override {
     return open_cupti_counters(index_, [this] { synchronize(); });
   }

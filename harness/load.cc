@@ -6,13 +6,17 @@
 #include <thread>
 #include <vector>
 
+#include "harness/nvml.h"
+
 namespace fusebench {
 
 namespace {
 
-// A power limit shows after some 40 ms of load and has settled after about twice that (seen on an H200).
+// A power limit shows after 40 to 100 ms of load and has settled after about twice that (seen on an H200).
 constexpr double kChunkUs = 25e3;
-constexpr double kShortestSettlingUs = 50e3;
+constexpr double kShortestSettlingUs = 50e3;  // of a kernel that draws little power
+constexpr double kPowerSettlingUs = 150e3;    // of any other
+constexpr double kLittlePower = 0.85;         // of the limit
 constexpr double kLongestSettlingUs = 500e3;
 constexpr double kSteadyClock = 0.005;  // relative change from chunk to chunk
 // With so many times the pause spent under load, the device rests for a tenth of the time or less.
@@ -53,9 +57,14 @@ void Load::settle(const std::function<void()>& launch) {
     const Times times = chunk(launches);
     us += total(times);
     highest_mhz_ = std::max(highest_mhz_, times.sm_mhz);
-    slowed_ = times.sm_mhz < kUnslowedClock * highest_mhz_;
+    const DeviceState state = device_.state();
+    const bool limited = state.clock_events.value && (*state.clock_events.value & kThrottleEvents) != 0;
+    slowed_ = limited || times.sm_mhz < kUnslowedClock * highest_mhz_;
     const bool steady = std::abs(times.sm_mhz / std::max(before_mhz, 1.0) - 1) < kSteadyClock;
-    if (us >= kShortestSettlingUs && (steady || times.sm_mhz == 0 || launches == 1)) break;
+    const bool may_slow = !state.power_w.value || !state.power_limit_w.value ||
+                          *state.power_w.value > kLittlePower * *state.power_limit_w.value;
+    const double shortest_us = may_slow ? kPowerSettlingUs : kShortestSettlingUs;
+    if (us >= shortest_us && (steady || times.sm_mhz == 0)) break;
     before_mhz = times.sm_mhz;
   }
 }

@@ -155,7 +155,7 @@ std::vector<ProfilerCommand> profiler_commands(const std::string& program, const
   // own makes the passes alike.
   const char* flush = options.cache == CacheMode::cold ? "all" : "none";
   return {{"HBM and L2 bytes and time of each launch as a whole, as fusebench counts them",
-           fmt::format("ncu --profile-from-start off --replay-mode app-range --clock-control none --cache-control none "
+           fmt::format("ncu --replay-mode app-range --clock-control none --cache-control none "
                        "--print-units base --metrics {} {}",
                        kMetrics, launch)},
           {"every kernel from inside, on its own; open fusebench.ncu-rep in ncu-ui",

@@ -194,6 +194,7 @@ void put_timing(Writer& out, const Row& row, const Known<std::vector<double>>& s
   out.put("samples", row.samples_us.size());
   const std::vector<double> free = unthrottled_samples(row);
   out.put("throttled_samples", row.samples_us.size() - free.size());
+  out.put("unheld_samples", row.unheld_samples);
   out.put("median_unthrottled_us", !samples.value ? Known<double>::unknown(samples.reason)
                                    : free.empty() ? Known<double>::unknown("every sample was throttled")
                                                   : Known<double>(median(free)));

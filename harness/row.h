@@ -91,7 +91,8 @@ struct Row {
 
   std::vector<double> samples_us;
   std::vector<double> samples_mhz;  ///< SM clock beside each sample; 0 where it is not known
-  std::string timing_reason;        ///< why there are no samples, or fewer than asked; empty otherwise
+  int unheld_samples = 0;
+  std::string timing_reason;  ///< why there are no samples, or fewer than asked; empty otherwise
   Known<Ratio> speedup_vs_naive;
   Known<Ratio> speedup_vs_cublas;  ///< vs `eigen` on the CPU
 

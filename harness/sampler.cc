@@ -109,6 +109,7 @@ void take_turn(Taking& taking, const Measure& measure, int turn, const Clock& cl
     if (!take_one(taking, clock, false, sample)) return;
     taking.samples.us.push_back(sample.us);
     taking.samples.sm_mhz.push_back(sample.sm_mhz);
+    if (!sample.held) ++taking.samples.unheld;
     if (is_done(taking, measure)) taking.active = false;
   }
   if (subject.end_turn) guarded(taking, clock, subject.end_turn);

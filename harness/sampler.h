@@ -14,6 +14,7 @@ namespace fusebench {
 struct Sample {
   double us = 0;
   double sm_mhz = 0;  ///< 0: not known
+  bool held = true;   ///< no time of the host's is in it
 };
 
 /// One variant to time. `sample` prepares the cache state, launches the plan once and times it; in a warm-up a launch
@@ -28,6 +29,7 @@ struct Subject {
 struct Samples {
   std::vector<double> us;      ///< in the order taken: `turn` of every subject come from one round
   std::vector<double> sm_mhz;  ///< beside them
+  int unheld = 0;              ///< how many may hold the host's time
   std::string reason;          ///< why fewer than asked, or a wider interval; empty otherwise
   std::string error;           ///< a sample threw: the subject was dropped with this message
 };

@@ -35,9 +35,12 @@ StepTimes time_steps(Device& device, Load& load, const BoundPlan& plan, CacheMod
     // Costs a flush a step, which on the CPU is most of a round.
     if (round > 0 && steady_seconds() - start > max_seconds) continue;
     for (std::size_t i = 0; i < count; ++i) {
+      load.before_sample(whole);
       if (mode == CacheMode::hot) steps[i]();
       if (mode == CacheMode::cold) device.flush_cache();
-      alone[i].push_back(device.time({steps[i]}, true).us.front());
+      const Times times = device.time({steps[i]}, true);
+      load.after_sample(times);
+      alone[i].push_back(times.us.front());
     }
   }
   StepTimes times;

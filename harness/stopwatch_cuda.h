@@ -25,6 +25,7 @@ class Stopwatch {
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
 
+  bool can_hold() const { return can_hold_; }
   Times time(const std::vector<std::function<void()>>& works, bool hold);
 
  private:

@@ -17,7 +17,7 @@ namespace fusebench::faults {
 struct Bench {
   std::unique_ptr<Device> device;
   Registry variants;
-  Measure measure{.warmup = 1, .samples = 3};
+  Measure measure{.warmup = 1, .samples = 3, .load = LoadMode::burst};  // nothing to settle before so few samples
   testing::TempFolder folder;
   OracleCache cache{folder.path()};
   CaseContext context;

@@ -8,6 +8,12 @@
 namespace fusebench {
 namespace {
 
+/// Pairs of a query and a key that it sees, over all heads.
+std::int64_t visible_scores(const Case& c) {
+  const std::int64_t seen = c.causal ? c.seq * c.past + c.seq * (c.seq + 1) / 2 : c.seq * c.keys();
+  return c.batch * c.heads * seen;
+}
+
 /// Of both products, the pairs that the mask leaves.
 double attention_flops(const Case& c) {
   Case attention = c;
@@ -153,7 +159,7 @@ void library_attention(const Planning& p, TensorId q, TensorId k, Columns v, Ten
   add_product(p, products.scores(q, k, scores));
   p.add({.name = "masked softmax",
          .kernel = "vector_masked_softmax",
-         .reads = {p.all(scores)},
+         .reads = {Plan::part(scores, visible_scores(p.c) * bytes_of(DType::fp32))},
          .writes = {p.all(probabilities)},
          .launch = [=, run = elementwise(p.target.backend).masked_softmax, dtype = p.c.dtype, shape = p.c.attention()](
                        const Exec& exec, const Bindings& bound) {
