@@ -24,7 +24,7 @@ class FakeDevice final : public Device {
   double cold_extra_us = 0;  // what timed work takes longer behind a flush
   /// The SM clock, by how long the device has been under load; time at rest is taken off again.
   std::function<double(double loaded_us)> mhz = [](double) { return 0.0; };
-  DeviceState sensors;
+  std::function<DeviceState()> read_sensors = [] { return DeviceState{}; };
   std::function<double(Transfer, std::int64_t bytes)> transfer_us;  // may throw
   std::function<Traffic(std::size_t counted)> traffic;              // of the counted pieces of one call
   std::string open_failure, count_failure;                          // what is thrown, if anything
@@ -93,7 +93,7 @@ class FakeDevice final : public Device {
   }
   void launch_empty() override { busy(2 * work_us); }
   void launch_delay(double us) override { busy(us); }
-  DeviceState state() const override { return sensors; }
+  DeviceState state() const override { return read_sensors(); }
   std::unique_ptr<Counters> open_counters() override {
     if (!open_failure.empty()) throw std::runtime_error(open_failure);
     return std::make_unique<ScriptedCounters>(*this);
