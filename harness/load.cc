@@ -28,18 +28,19 @@ constexpr double kLongestRestUs = 500e3;
 constexpr double kRestStepUs = 5e3;
 constexpr double kRecoveredClock = 0.99;
 
-double now_us() {
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-void sleep_us(double us) { std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(us)); }
-
 }  // namespace
+
+HostTime steady_host_time() {
+  using Us = std::chrono::duration<double, std::micro>;
+  return {.now_us = [] { return Us(std::chrono::steady_clock::now().time_since_epoch()).count(); },
+          .sleep_us = [](double us) { std::this_thread::sleep_for(Us(us)); }};
+}
 
 bool Load::settles() const { return mode_ == LoadMode::sustained && device_.facts().backend == Backend::cuda; }
 
 void Load::settle(const std::function<void()>& launch) {
   idle_us_ = 0;
+  sample_began_us_ = 0;
   slowed_ = false;
   if (!settles()) return;
   const auto chunk = [&](std::size_t launches) {
@@ -71,27 +72,30 @@ void Load::settle(const std::function<void()>& launch) {
 
 void Load::before_sample(const std::function<void()>& launch) {
   if (mode_ == LoadMode::burst) rest();
+  // Up to now rather than to the sample's end: its outputs were checked since.
+  if (sample_began_us_ > 0) {
+    idle_us_ = std::max(host_.now_us() - sample_began_us_ - queued_us_ - last_us_, 0.0);
+  }
   queued_us_ = 0;
   const double preload_us = std::min(kLoadPerIdle * idle_us_, kLongestPreloadUs);
   if (slowed_ && launch_us_ < preload_us) {
     for (; queued_us_ < preload_us; queued_us_ += launch_us_) launch();
   }
-  sample_began_us_ = now_us();
+  sample_began_us_ = host_.now_us();
 }
 
 void Load::after_sample(const Times& times) {
   last_us_ = 0;
   for (const double us : times.us) last_us_ += us;
   highest_mhz_ = std::max(highest_mhz_, times.sm_mhz);
-  idle_us_ = std::max(now_us() - sample_began_us_ - queued_us_ - last_us_, 0.0);
 }
 
 void Load::rest() {
-  sleep_us(std::min(kRestShare * last_us_, kLongestRestUs));
+  host_.sleep_us(std::min(kRestShare * last_us_, kLongestRestUs));
   if (highest_mhz_ == 0) return;
   for (double us = 0; us < kLongestRestUs; us += kRestStepUs) {
     if (device_.time({}, false).sm_mhz >= kRecoveredClock * highest_mhz_) return;
-    sleep_us(kRestStepUs);
+    host_.sleep_us(kRestStepUs);
   }
 }
 

@@ -8,16 +8,24 @@
 #pragma once
 
 #include <functional>
-#include <string>
+#include <utility>
 
 #include "harness/config.h"
 #include "harness/device.h"
 
 namespace fusebench {
 
+/// The host's clock, and how it waits.
+struct HostTime {
+  std::function<double()> now_us;
+  std::function<void(double us)> sleep_us;
+};
+HostTime steady_host_time();
+
 class Load {
  public:
-  Load(Device& device, LoadMode mode) : device_(device), mode_(mode) {}
+  Load(Device& device, LoadMode mode, HostTime host = steady_host_time())
+      : device_(device), mode_(mode), host_(std::move(host)) {}
 
   bool settles() const;  ///< whether a turn of several samples is worth its settling
   /// Before a turn of `launch`'s samples.
@@ -32,11 +40,12 @@ class Load {
 
   Device& device_;
   LoadMode mode_;
+  HostTime host_;
   bool slowed_ = false;   // the load lowers the clock, so that a pause would raise it
   double launch_us_ = 0;  // of the variant whose turn it is
-  double idle_us_ = 0;    // what the harness let the device rest around the last sample
+  double idle_us_ = 0;    // what the harness let the device rest since the last sample began
   double last_us_ = 0;
-  double sample_began_us_ = 0;
+  double sample_began_us_ = 0;  // 0: none yet in this turn
   double queued_us_ = 0;
   double highest_mhz_ = 0;
 };

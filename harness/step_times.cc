@@ -2,7 +2,6 @@
 
 #include <functional>
 
-#include "harness/sampler.h"
 #include "harness/statistics.h"
 
 namespace fusebench {
@@ -14,7 +13,8 @@ constexpr int kFewestRounds = 3;
 
 }  // namespace
 
-StepTimes time_steps(Device& device, Load& load, const BoundPlan& plan, CacheMode mode, double max_seconds) {
+StepTimes time_steps(Device& device, Load& load, const BoundPlan& plan, CacheMode mode, double max_seconds,
+                     const Clock& clock) {
   const std::size_t count = plan.plan().steps().size();
   std::vector<std::function<void()>> steps;
   for (std::size_t i = 0; i < count; ++i) steps.emplace_back([&plan, i] { plan.launch_step(i); });
@@ -22,10 +22,10 @@ StepTimes time_steps(Device& device, Load& load, const BoundPlan& plan, CacheMod
   std::vector<std::vector<double>> in_place(count);
   std::vector<std::vector<double>> alone(count);
 
-  const double start = steady_seconds();
+  const double start = clock();
   load.settle(whole);
   for (int round = 0; round < kMostRounds; ++round) {
-    if (round >= kFewestRounds && steady_seconds() - start > max_seconds) break;
+    if (round >= kFewestRounds && clock() - start > max_seconds) break;
     load.before_sample(whole);
     if (mode == CacheMode::hot) whole();
     if (mode == CacheMode::cold) device.flush_cache();
@@ -33,7 +33,7 @@ StepTimes time_steps(Device& device, Load& load, const BoundPlan& plan, CacheMod
     load.after_sample(times);
     for (std::size_t i = 0; i < count; ++i) in_place[i].push_back(times.us[i]);
     // Costs a flush a step, which on the CPU is most of a round.
-    if (round > 0 && steady_seconds() - start > max_seconds) continue;
+    if (round > 0 && clock() - start > max_seconds) continue;
     for (std::size_t i = 0; i < count; ++i) {
       load.before_sample(whole);
       if (mode == CacheMode::hot) steps[i]();

@@ -7,6 +7,7 @@
 #include "harness/config.h"
 #include "harness/device.h"
 #include "harness/load.h"
+#include "harness/sampler.h"
 
 namespace fusebench {
 
@@ -16,6 +17,7 @@ struct StepTimes {
 };
 
 /// Medians over a few rounds under the same load as the samples; fewer where a round takes long.
-StepTimes time_steps(Device& device, Load& load, const BoundPlan& plan, CacheMode mode, double max_seconds);
+StepTimes time_steps(Device& device, Load& load, const BoundPlan& plan, CacheMode mode, double max_seconds,
+                     const Clock& clock = steady_seconds);
 
 }  // namespace fusebench

@@ -4,21 +4,43 @@
 #include <algorithm>
 #include <atomic>
 
+#include "harness/nvml.h"
+#include "harness/sampler.h"
 #include "tests/catch.h"
-#include "tests/faults.h"
+#include "tests/fake_bench.h"
 
 using namespace fusebench;
 using faults::Bench;
 using faults::Launched;
+using testing::FakeBench;
 
 namespace {
 
 Case attention_case() { return faults::attention_case(DType::fp32); }
 
+// Small enough for many launches.
+Case small_case() { return canonical({.op = Op::mlp, .dtype = DType::fp32, .dim = 64, .hidden = 32, .seq = 16}); }
+
+// naive of the small case, whose last step runs only where `writes` says so of the plan's launches, counted from 1.
+Variant writes_when(const std::string& name, const std::function<bool(int)>& writes) {
+  Variant variant = *registry().find(Op::mlp, Backend::cpu, "naive");
+  variant.name = name;
+  variant.plan = [plan = variant.plan, writes](const Case& c, const Target& target) {
+    Plan made = plan(c, target);
+    Launch& last = made.steps().back().launch;
+    last = [run = last, writes, launches = std::make_shared<int>(0)](const Exec& exec, const Bindings& bound) {
+      if (writes(++*launches)) run(exec, bound);
+    };
+    return made;
+  };
+  return variant;
+}
+
 }  // namespace
 
 TEST_CASE("every op's variants pass on the CPU, with past and grouped heads", "[case_run]") {
   Bench bench(Backend::cpu);
+  bench.measure.max_seconds = 0.05;  // few rounds of steps, each of which costs a flush
   for (const Op op : kOps) {
     for (const std::int64_t past : {0, 5}) {
       const Case c = canonical({.op = op,
@@ -129,4 +151,117 @@ TEST_CASE("what cannot run says why, and the others go on", "[case_run]") {
   REQUIRE(modes.rows.size() == 2);
   CHECK(modes.rows[0].verdict == Verdict::pass);
   CHECK(modes.rows[1].verdict == Verdict::unsupported);
+}
+
+TEST_CASE("a kernel that leaves out launches passes neither cold nor hot", "[case_run]") {
+  Bench bench(Backend::cpu);
+  bench.measure.samples = 6;
+  // The second launch is the one that is verified. Hot samples launch twice, and time the second.
+  const auto every_second = [](int launch) { return launch <= 2 || launch % 2 == 1; };
+  const auto two_of_three = [](int launch) { return launch <= 2 || launch % 3 != 0; };
+  bench.variants.add(writes_when("every_second", every_second));
+  bench.variants.add(writes_when("two_of_three", two_of_three));
+  for (const CacheMode mode : {CacheMode::cold, CacheMode::hot}) {
+    bench.measure.cache = {mode};
+    for (const char* name : {"every_second", "two_of_three"}) {
+      const Row row = bench.run_one(small_case(), name);
+      INFO(name << " " << name_of(mode) << ": " << row.reason);
+      CHECK(row.cache == mode);
+      CHECK(row.verdict == Verdict::fail);
+      CHECK_THAT(row.reason, ContainsSubstring("a timed launch"));
+      CHECK(row.samples_us.size() >= 6);
+      CHECK(row.deterministic.value == false);
+    }
+  }
+}
+
+TEST_CASE("under sustained load too, what is timed is what is checked", "[case_run]") {
+  FakeBench bench;
+  bench.measure.cache = {CacheMode::cold, CacheMode::hot};
+  bench.measure.samples = 12;  // more than a turn
+  bench.variants.add(
+      testing::entered_on_cuda(writes_when("two_of_three", [](int launch) { return launch <= 2 || launch % 3 != 0; })));
+  const CaseResult result = run_case(small_case(), {"two_of_three", "fused"}, bench.context);
+  REQUIRE(result.rows.size() == 4);
+  for (const Row& row : result.rows) {
+    INFO(row.variant << " " << name_of(row.cache) << ": " << row.reason);
+    CHECK(row.verdict == (row.variant == "fused" ? Verdict::pass : Verdict::fail));
+    CHECK(row.samples_us == std::vector<double>(12, bench.fake.work_us));
+  }
+}
+
+TEST_CASE("one variant is sampled against itself where the context asks, once a mode", "[case_run]") {
+  FakeBench bench;
+  bench.measure.cache = {CacheMode::cold, CacheMode::hot};
+  bench.fake.cold_extra_us = 10e3;
+  const auto launches = std::make_shared<int>(0);
+  bench.variants.add(testing::entered_on_cuda(writes_when("counted", [launches](int) { return ++*launches > 0; })));
+  const auto run = [&](bool control) {
+    *launches = 0;
+    bench.context.control = control;
+    return run_case(small_case(), {"naive", "counted"}, bench.context);
+  };
+  const CaseResult without = run(false);
+  const int launches_without = *launches;
+  CHECK(without.controls.empty());
+  const CaseResult with = run(true);
+  CHECK(*launches > launches_without);
+  REQUIRE(with.controls.size() == 2);
+  CHECK(with.controls[0].median_us == 40e3);
+  CHECK(with.controls[1].median_us == 30e3);
+  CHECK(with.controls[0].ratio == 1);
+  CHECK(with.controls[1].ratio == 1);
+  // The second of the pair is no row, and lends the first no samples.
+  REQUIRE(with.rows.size() == without.rows.size());
+  for (const Row& row : with.rows) {
+    CHECK(row.verdict == Verdict::pass);
+    CHECK(row.samples_us.size() == 3);
+  }
+}
+
+TEST_CASE("without a variant that is timed there is no control", "[case_run]") {
+  FakeBench bench;
+  bench.context.control = true;
+  bench.variants.add(testing::entered_on_cuda(writes_when("idle", [](int) { return false; })));
+  const CaseResult result = run_case(small_case(), {"idle"}, bench.context);
+  CHECK(result.rows.at(0).verdict == Verdict::fail);
+  CHECK(result.controls.empty());
+}
+
+TEST_CASE("a case tells where its time went", "[case_run]") {
+  FakeBench bench;
+  bench.fake.traffic = [](std::size_t) { return Traffic{}; };
+  const double start = steady_seconds();
+  const CaseResult result = run_case(small_case(), {"naive"}, bench.context);
+  const double all = steady_seconds() - start;
+  double sum = 0;
+  std::vector<std::string> stages;
+  for (const auto& [stage, seconds] : result.stage_seconds) {
+    CHECK(seconds >= 0);
+    sum += seconds;
+    stages.push_back(stage);
+  }
+  CHECK(stages ==
+        std::vector<std::string>{"binding", "inputs", "oracle", "samples", "steps", "traffic", "verification"});
+  CHECK(sum > 0);
+  CHECK(sum <= all);
+}
+
+TEST_CASE("a row has its turns' mean power and what held the clock down in half of them", "[case_run]") {
+  FakeBench bench;
+  bench.measure.samples = 20;  // two turns of ten
+  int reads = 0;
+  bench.fake.mhz = [](double) { return 1500.0; };
+  bench.fake.read_sensors = [&reads] {
+    ++reads;
+    return DeviceState{.power_w = reads % 2 == 1 ? 600.0 : 700.0,
+                       .temperature_c = 50.0,
+                       .clock_events = reads % 2 == 1 ? std::uint64_t{kGpuIdle | kPowerCap} : std::uint64_t{kGpuIdle}};
+  };
+  const Row row = run_case(small_case(), {"naive"}, bench.context).rows.at(0);
+  CHECK(reads == 2);
+  CHECK(row.power_w.value == 650);
+  CHECK(row.temperature_c.value == 50);
+  CHECK(row.clock_limits.value == clock_event_words(kPowerCap));
+  CHECK(row.samples_mhz == std::vector<double>(20, 1500));
 }

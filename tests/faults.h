@@ -22,19 +22,21 @@ struct Bench {
   OracleCache cache{folder.path()};
   CaseContext context;
 
-  explicit Bench(Backend backend)
-      : device(backend == Backend::cuda ? open_cuda_device(0) : open_cpu_device()),
+  explicit Bench(Backend backend) : Bench(backend == Backend::cuda ? open_cuda_device(0) : open_cpu_device()) {
+    for (const Op op : kOps) {
+      for (const Variant* variant : registry().all(op, backend)) variants.add(*variant);
+    }
+  }
+  /// With no variants yet.
+  explicit Bench(std::unique_ptr<Device> opened)
+      : device(std::move(opened)),
         context{.device = *device,
                 .variants = variants,
                 .measure = measure,
                 .oracle_cache = cache,
                 .source = [](const Case& c) { return std::make_unique<DrawnSource>(c); },
                 .note = [](const std::string&) {},
-                .repro = [](const Case&, const std::string& variant) { return "repro " + variant; }} {
-    for (const Op op : kOps) {
-      for (const Variant* variant : registry().all(op, backend)) variants.add(*variant);
-    }
-  }
+                .repro = [](const Case&, const std::string& variant) { return "repro " + variant; }} {}
   Backend backend() const { return device->facts().backend; }
   Row run_one(const Case& c, const std::string& variant) { return run_case(c, {variant}, context).rows.at(0); }
 };
