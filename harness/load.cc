@@ -51,10 +51,11 @@ void Load::settle(const std::function<void()>& launch) {
     for (const double part : times.us) us += part;
     return us;
   };
-  launch_us_ = std::max(total(chunk(1)), 1.0);
+  const Times first = chunk(1);
+  launch_us_ = std::max(total(first), 1.0);
   const auto launches = static_cast<std::size_t>(std::ceil(kChunkUs / launch_us_));
-  double us = 0;
-  for (double before_mhz = 0; us < kLongestSettlingUs;) {
+  double us = total(first);
+  for (double before_mhz = first.sm_mhz; us < kLongestSettlingUs;) {
     const Times times = chunk(launches);
     us += total(times);
     highest_mhz_ = std::max(highest_mhz_, times.sm_mhz);
