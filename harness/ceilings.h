@@ -40,7 +40,7 @@ struct Ceilings {
 };
 
 /// Takes a few seconds. A probe that fails leaves its ceiling unknown, with the reason.
-Ceilings probe_ceilings(Device& device, const Registry& variants, LoadMode load, std::span<const DType> dtypes,
+Ceilings probe_ceilings(Device& device, const Registry& variants, LoadMode mode, std::span<const DType> dtypes,
                         const std::function<void(const std::string&)>& note);
 
 }  // namespace fusebench

@@ -151,7 +151,7 @@ class CuptiCounters final : public Counters {
 
   std::vector<Traffic> count(const std::vector<Piece>& pieces) override {
     const auto counted = std::count_if(pieces.begin(), pieces.end(), [](const Piece& piece) { return piece.counted; });
-    const std::size_t ranges = static_cast<std::size_t>(counted);
+    const auto ranges = static_cast<std::size_t>(counted);
     start(ranges);
     try {
       std::size_t next = 0;

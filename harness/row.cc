@@ -243,18 +243,8 @@ void put_traffic(Writer& out, const Row& row) {
 constexpr double kBytesPerUsAtGbps = 1e3;
 constexpr double kFlopsPerUsAtTflops = 1e6;
 
-Known<double> floor_of(const Row& row) {
-  if (row.cache == CacheMode::hot) return Known<double>::unknown("a hot row may be served by L2: it has no floor");
-  if (!row.bandwidth_ceiling_gbps.value) return row.bandwidth_ceiling_gbps;
-  const double bytes_us =
-      static_cast<double>(bytes_inside_sample(row)) / (*row.bandwidth_ceiling_gbps.value * kBytesPerUsAtGbps);
-  if (row.flops == 0) return bytes_us;
-  if (!row.flops_ceiling_tflops.value) return row.flops_ceiling_tflops;
-  return std::max(bytes_us, row.flops / (*row.flops_ceiling_tflops.value * kFlopsPerUsAtTflops));
-}
-
 void put_rates(Writer& out, const Row& row, const Known<double>& median_us) {
-  const Known<double> floor_us = floor_of(row);
+  const Known<double> floor = floor_us(row);
   out.put("gbps", row.cache == CacheMode::hot
                       ? Known<double>::unknown("a hot row may be served by L2: it has no memory bandwidth")
                       : derive(median_us, [&](double us) {
@@ -264,9 +254,8 @@ void put_rates(Writer& out, const Row& row, const Known<double>& median_us) {
                         ? Known<double>::unknown("the op has no matrix product")
                         : derive(median_us, [&](double us) { return row.flops / us / kFlopsPerUsAtTflops; }));
   out.put_reason("rate_reason");
-  out.put("floor_us", floor_us);
-  out.put("floor_share",
-          !floor_us.value ? floor_us : derive(median_us, [&](double us) { return *floor_us.value / us; }));
+  out.put("floor_us", floor);
+  out.put("floor_share", !floor.value ? floor : derive(median_us, [&](double us) { return *floor.value / us; }));
   out.put_reason("floor_reason");
 }
 
@@ -379,6 +368,16 @@ Known<Ratio> paired_speedup(std::span<const double> base_us, std::span<const dou
 
 std::int64_t bytes_inside_sample(const Row& row) {
   return row.bytes_compulsory - std::min(row.bytes_compulsory_written, row.l2_retained_bytes);
+}
+
+Known<double> floor_us(const Row& row) {
+  if (row.cache == CacheMode::hot) return Known<double>::unknown("a hot row may be served by L2: it has no floor");
+  if (!row.bandwidth_ceiling_gbps.value) return row.bandwidth_ceiling_gbps;
+  const double bytes_us =
+      static_cast<double>(bytes_inside_sample(row)) / (*row.bandwidth_ceiling_gbps.value * kBytesPerUsAtGbps);
+  if (row.flops == 0) return bytes_us;
+  if (!row.flops_ceiling_tflops.value) return row.flops_ceiling_tflops;
+  return std::max(bytes_us, row.flops / (*row.flops_ceiling_tflops.value * kFlopsPerUsAtTflops));
 }
 
 std::vector<bool> throttled(const Row& row) {

@@ -120,6 +120,8 @@ struct Row {
 /// Bytes that must cross the memory's interface inside a cold sample: the compulsory ones, but for what the cache may
 /// keep of the written.
 std::int64_t bytes_inside_sample(const Row& row);
+/// max(bytes_inside_sample / bandwidth ceiling, flops / rate ceiling): nothing is faster. Hot rows have none.
+Known<double> floor_us(const Row& row);
 /// Which samples were throttled: the clock lay by more than kThrottledClock under the row's own median clock.
 std::vector<bool> throttled(const Row& row);
 inline constexpr double kThrottledClock = 0.05;

@@ -243,26 +243,39 @@ int finish(const RunOptions& options, const fs::path& folder, const std::vector<
   return exit_code(verdicts);
 }
 
-void print_plans(const std::vector<Task>& tasks, Device& device) {
-  fmt::print("{:<24} {:>12} {:>12} {:>12} {:>12} {:>9} {:>8}  case\n", "variant", "op MB", "modelled MB",
-             "workspace MB", "prepared MB", "GFLOP", "launches");
+// "12.3", or a dash where there is none.
+std::string floor_text(const Case& c, const OpSpec& spec, const Ceilings& ceilings) {
+  Row row;
+  row.c = c;
+  row.flops = spec.flops;
+  row.bytes_compulsory = spec.compulsory_bytes;
+  row.bytes_compulsory_written = spec.compulsory_write_bytes;
+  ceilings.apply_to(row);
+  const Known<double> floor = floor_us(row);
+  return floor.value ? fmt::format("{:.2f}", *floor.value) : "-";
+}
+
+void print_plans(const std::vector<Task>& tasks, Device& device, const Ceilings& ceilings) {
+  fmt::print("{:<24} {:>12} {:>12} {:>12} {:>12} {:>9} {:>8} {:>10}  case\n", "variant", "op MB", "modelled MB",
+             "workspace MB", "prepared MB", "GFLOP", "launches", "floor us");
   for (const Task& task : tasks) {
     const OpSpec spec = spec_of(task.c);
     for (const std::string& name : task.variants) {
       try {
         const Plan plan = plan_variant(registry(), task.c, name, device.target());
         const auto mb = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
-        fmt::print("{:<24} {:>12.3f} {:>12.3f} {:>12.3f} {:>12.3f} {:>9.2f} {:>8}  {}\n", name,
+        fmt::print("{:<24} {:>12.3f} {:>12.3f} {:>12.3f} {:>12.3f} {:>9.2f} {:>8} {:>10}  {}\n", name,
                    mb(CaseMemory::bytes_needed(spec)), mb(plan.modelled_bytes()), mb(BoundPlan::workspace_bytes(plan)),
-                   mb(BoundPlan::prepared_bytes(plan)), spec.flops / 1e9, plan.launches(), case_id(task.c));
+                   mb(BoundPlan::prepared_bytes(plan)), spec.flops / 1e9, plan.launches(),
+                   floor_text(task.c, spec, ceilings), case_id(task.c));
       } catch (const Unsupported& limit) {
         fmt::print("{:<24} unsupported: {}  {}\n", name, limit.what(), case_id(task.c));
       }
     }
   }
   fmt::print(
-      "op MB: the op's own tensors; modelled MB: what the plan's steps read and write. Floors need ceilings, which "
-      "this version does not probe.\n");
+      "op MB: the op's own tensors; modelled MB: what the plan's steps read and write; floor: from a cold cache, by "
+      "ceilings that were probed just now.\n");
 }
 
 // A case's expected rows, and its mutants', from the cache or computed and put there.
@@ -360,8 +373,11 @@ int run(const RunOptions& options) {
   const Config config = load_config(options.config, backend);
   const std::vector<Task> tasks = tasks_of(config, backend, options.filters);
   const std::unique_ptr<Device> device = open_device(backend, options.device);
+  const auto probe = [&](const std::function<void(const std::string&)>& note) {
+    return probe_ceilings(*device, registry(), config.measure.load, product_dtypes(tasks), note);
+  };
   if (options.dry_run) {
-    print_plans(tasks, *device);
+    print_plans(tasks, *device, probe([](const std::string&) {}));
     return kPassed;
   }
   check_flags(options);
@@ -374,8 +390,7 @@ int run(const RunOptions& options) {
   const OracleCache cache(options.oracle_cache);
   const double start = steady_seconds();
   Progress progress(tasks.size(), isatty(STDERR_FILENO) != 0, options.quiet);
-  Ceilings ceilings = probe_ceilings(*device, registry(), config.measure.load, product_dtypes(tasks),
-                                     [&](const std::string& what) { progress.note(what); });
+  Ceilings ceilings = probe([&](const std::string& what) { progress.note(what); });
   std::map<std::string, double> stage_seconds = {{"ceilings", steady_seconds() - start}};
   Json header = header_of(options, config, device->facts());
   header["ceilings"] = ceilings.to_json();

@@ -13,7 +13,7 @@ inline constexpr std::int64_t kStretchBytes = 32;  // one sector of a cache line
 /// Where the i-th stretch begins, a multiple of 4 from the start; all of it lies inside where `bytes` has the room.
 constexpr std::int64_t stretch_offset(std::int64_t bytes, std::uint64_t seed, std::uint64_t i) {
   if (bytes <= kStretchBytes) return 0;
-  const std::uint64_t places = static_cast<std::uint64_t>((bytes - kStretchBytes) / 4 + 1);
+  const auto places = static_cast<std::uint64_t>((bytes - kStretchBytes) / 4 + 1);
   return 4 * static_cast<std::int64_t>(mix(mix(seed + kMixStride) + i * kMixStride) % places);
 }
 
