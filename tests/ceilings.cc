@@ -130,6 +130,16 @@ TEST_CASE("a step raises its dtype's rate where it is a product and was timed", 
   CHECK(ceilings.bandwidth_gbps->value == Approx(1000));
 }
 
+TEST_CASE("a row without a product raises no rate, not even to 0", "[ceilings]") {
+  Ceilings ceilings;
+  Row row = passed();
+  row.flops = 0;
+  row.steps = {step("norm", 0, 2.0)};
+  ceilings.raise(row);
+  CHECK(ceilings.rate_tflops.empty());
+  CHECK(ceilings.bandwidth_gbps->value == Approx(1000));
+}
+
 TEST_CASE("a time of nothing raises nothing", "[ceilings]") {
   Ceilings ceilings;
   Row row = passed();

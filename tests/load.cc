@@ -163,6 +163,9 @@ TEST_CASE("each turn finds anew whether its own variant lowers the clock", "[loa
   scene.load.settle(scene.launch());
   scene.preloads(500);
   CHECK(scene.preloads(500) > 0);
+  scene.load.settle(scene.launch());
+  CHECK(scene.preloads(500) == 0);  // the other turn's pauses are over
+  CHECK(scene.preloads(500) == 45);
   scene.device.mhz = [](double) { return kFullMhz; };
   scene.load.settle(scene.launch());
   CHECK(scene.preloads(500) == 0);
