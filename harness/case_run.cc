@@ -10,7 +10,6 @@
 #include "harness/dump.h"
 #include "harness/host_memory.h"
 #include "harness/load.h"
-#include "harness/mix.h"
 #include "harness/mutants.h"
 #include "harness/nvml.h"
 #include "harness/ranges.h"
@@ -353,8 +352,8 @@ class CaseRun {
     if (!warming_up) load_.before_sample(timing.launch);
     if (mode.cache == CacheMode::hot) {
       // Behind the launch that warms, whose work must not pass for the timed one's: so few writes leave L2 as it is.
-      // Once or twice, so that a kernel which works at every second launch alone cannot fall in step.
-      for (std::uint64_t more = mix(++poisonings_) % 2 + 1; more > 0; --more) timing.launch();
+      // Once and twice in turn, so that a kernel which works at every second launch alone cannot fall in step.
+      for (std::uint64_t more = ++poisonings_ % 2 + 1; more > 0; --more) timing.launch();
       memory_->poison_some_outputs(poisonings_);
       contender.bound->poison_some_workspace(poisonings_);
     } else {
