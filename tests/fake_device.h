@@ -12,10 +12,11 @@
 
 #include "harness/device.h"
 #include "harness/load.h"
+#include "tests/cpu_backed_device.h"
 
 namespace fusebench::testing {
 
-class FakeDevice final : public Device {
+class FakeDevice final : public CpuBackedDevice {
  public:
   // --- the script ---
   DeviceFacts described{.backend = Backend::cuda, .name = "fake", .multiprocessors = 1, .l2_bytes = 1 << 20};
@@ -58,15 +59,6 @@ class FakeDevice final : public Device {
   const DeviceFacts& facts() const override { return described; }
   Exec exec() const override { return cpu_->exec(); }
   std::int64_t free_bytes() const override { return free; }
-  void* allocate(std::int64_t bytes) override { return cpu_->allocate(bytes); }
-  void release(void* memory) noexcept override { cpu_->release(memory); }
-  void copy_in(void* device, const void* host, std::int64_t bytes) override { cpu_->copy_in(device, host, bytes); }
-  void copy_out(void* host, const void* device, std::int64_t bytes) override { cpu_->copy_out(host, device, bytes); }
-  void fill(void* device, std::uint8_t byte, std::int64_t bytes) override { cpu_->fill(device, byte, bytes); }
-  void fill_some(void* device, std::uint8_t byte, std::int64_t bytes, std::uint64_t seed) override {
-    cpu_->fill_some(device, byte, bytes, seed);
-  }
-  std::uint64_t checksum(const void* device, std::int64_t bytes) override { return cpu_->checksum(device, bytes); }
 
   void flush_cache() override {
     log.emplace_back("flush");
@@ -132,7 +124,6 @@ class FakeDevice final : public Device {
     loaded_us += us;
   }
 
-  std::unique_ptr<Device> cpu_ = open_cpu_device();
   double queued_us_ = 0;
   bool is_cold_ = false;
 };

@@ -5,13 +5,14 @@
 #include <algorithm>
 
 #include "tests/catch.h"
+#include "tests/cpu_backed_device.h"
 
 using namespace fusebench;
 
 namespace {
 
 // The CPU, with a note of what it was told to do. A plan asks for `exec` once a launch.
-class NotingDevice final : public Device {
+class NotingDevice final : public testing::CpuBackedDevice {
  public:
   std::vector<std::string> calls;
   bool breaks = false;  // the next marked launch throws
@@ -22,15 +23,6 @@ class NotingDevice final : public Device {
     return cpu_->exec();
   }
   std::int64_t free_bytes() const override { return free_bytes_; }
-  void* allocate(std::int64_t bytes) override { return cpu_->allocate(bytes); }
-  void release(void* memory) noexcept override { cpu_->release(memory); }
-  void copy_in(void* device, const void* host, std::int64_t bytes) override { cpu_->copy_in(device, host, bytes); }
-  void copy_out(void* host, const void* device, std::int64_t bytes) override { cpu_->copy_out(host, device, bytes); }
-  void fill(void* device, std::uint8_t byte, std::int64_t bytes) override { cpu_->fill(device, byte, bytes); }
-  void fill_some(void* device, std::uint8_t byte, std::int64_t bytes, std::uint64_t seed) override {
-    cpu_->fill_some(device, byte, bytes, seed);
-  }
-  std::uint64_t checksum(const void* device, std::int64_t bytes) override { return cpu_->checksum(device, bytes); }
   void flush_cache() override { calls.emplace_back("flush"); }
   void drain_cache() override {}
   void synchronize() override { calls.emplace_back("wait"); }
@@ -58,7 +50,6 @@ class NotingDevice final : public Device {
     if (breaks && !calls.empty() && calls.back() == "start") throw std::runtime_error("the launch broke");
     calls.emplace_back("launch");
   }
-  std::unique_ptr<Device> cpu_ = open_cpu_device();
   std::int64_t free_bytes_ = std::int64_t{1} << 30;
 };
 
