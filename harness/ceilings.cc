@@ -12,14 +12,13 @@
 #include "harness/load.h"
 #include "harness/statistics.h"
 #include "harness/tensor.h"
+#include "harness/units.h"
 #include "variants/choose.h"
 
 namespace fusebench {
 
 namespace {
 
-constexpr double kBytesPerUsAtGbps = 1e3;
-constexpr double kFlopsPerUsAtTflops = 1e6;
 constexpr int kProbeSamples = 11;
 
 bool is_cpu(const Device& device) { return device.facts().backend == Backend::cpu; }

@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 
 #include "harness/progress.h"
 #include "harness/run.h"
@@ -32,9 +31,8 @@ reports::Records records_at(const fs::path& run) {
 std::string rendered(const reports::Comparison& comparison, const CompareCommand& command) {
   if (command.json) return reports::comparison_json(comparison);
   if (command.markdown) return reports::comparison_markdown(comparison);
-  const bool terminal = isatty(STDOUT_FILENO) != 0;
-  return reports::comparison_table(
-      comparison, {.colour = terminal && std::getenv("NO_COLOR") == nullptr, .width = terminal_width(STDOUT_FILENO)});
+  return reports::comparison_table(comparison,
+                                   {.colour = wants_colour(STDOUT_FILENO), .width = terminal_width(STDOUT_FILENO)});
 }
 
 }  // namespace

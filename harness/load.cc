@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/nvml.h"
+#include "harness/sampler.h"
 
 namespace fusebench {
 
@@ -31,9 +32,8 @@ constexpr double kRecoveredClock = 0.99;
 }  // namespace
 
 HostTime steady_host_time() {
-  using Us = std::chrono::duration<double, std::micro>;
-  return {.now_us = [] { return Us(std::chrono::steady_clock::now().time_since_epoch()).count(); },
-          .sleep_us = [](double us) { std::this_thread::sleep_for(Us(us)); }};
+  return {.now_us = [] { return 1e6 * steady_seconds(); },
+          .sleep_us = [](double us) { std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(us)); }};
 }
 
 bool Load::settles() const { return mode_ == LoadMode::sustained && device_.facts().backend == Backend::cuda; }

@@ -1,7 +1,6 @@
 #include "harness/noise.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +14,7 @@
 
 #include "harness/nvml.h"
 #include "harness/statistics.h"
+#include "reports/write.h"
 
 namespace fusebench {
 namespace {
@@ -171,19 +171,14 @@ fs::path noise_file(const std::string& key) {
   return fs::path(home != nullptr ? home : ".") / ".cache/fusebench" / name;
 }
 
-// Whole or not at all: a run that starts meanwhile reads the old table or the new one.
 void write_noise(const fs::path& file, const NoiseTable& table) {
   std::error_code status;
   fs::create_directories(file.parent_path(), status);
-  const fs::path draft = file.string() + fmt::format(".{}", getpid());
-  {
-    std::ofstream out(draft, std::ios::trunc);
-    out << to_json(table).dump(2) << "\n" << std::flush;
-    if (!out)
-      throw std::runtime_error(
-          fmt::format("{}: cannot be written; FUSEBENCH_NOISE names another folder", file.string()));
+  try {
+    reports::write_atomically(file, to_json(table).dump(2) + "\n");
+  } catch (const std::exception& failure) {
+    throw std::runtime_error(fmt::format("{}; FUSEBENCH_NOISE names another folder", failure.what()));
   }
-  fs::rename(draft, file);
 }
 
 Known<NoiseTable> read_noise(const fs::path& file, const std::string& driver) {

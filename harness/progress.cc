@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 namespace fusebench {
 namespace {
@@ -21,6 +22,8 @@ std::size_t terminal_width(int descriptor) {
   winsize size{};
   return ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 120;
 }
+
+bool wants_colour(int descriptor) { return isatty(descriptor) != 0 && std::getenv("NO_COLOR") == nullptr; }
 
 Progress::Progress(std::size_t cases, bool terminal, bool quiet) : cases_(cases), terminal_(terminal), quiet_(quiet) {}
 

@@ -10,6 +10,9 @@ namespace fusebench {
 /// Columns of the terminal that a file descriptor leads to; 120 where it leads to none.
 std::size_t terminal_width(int descriptor);
 
+/// Whether it leads to a terminal, and NO_COLOR does not forbid colours.
+bool wants_colour(int descriptor);
+
 class Progress {
  public:
   Progress(std::size_t cases, bool terminal, bool quiet);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "harness/statistics.h"
+#include "harness/units.h"
 
 namespace fusebench {
 
@@ -238,10 +239,6 @@ void put_traffic(Writer& out, const Row& row) {
   out.put("l2_resident", l2_resident_of(row));
   out.put_reason("l2_resident_reason");
 }
-
-// 1 GB/s moves 1e3 bytes in a microsecond; 1 TFLOP/s does 1e6 operations in it.
-constexpr double kBytesPerUsAtGbps = 1e3;
-constexpr double kFlopsPerUsAtTflops = 1e6;
 
 void put_rates(Writer& out, const Row& row, const Known<double>& median_us) {
   const Known<double> floor = floor_us(row);

@@ -143,10 +143,10 @@ class RecordFile {
   }
   // All of it anew, at once: a run that is cut off leaves the old lines or the new ones.
   void replace(const std::vector<Json>& lines) {
-    const fs::path fresh = path_.string() + ".new";
-    file_ = std::ofstream(fresh, std::ios::trunc);
-    for (const Json& line : lines) write(line);
-    fs::rename(fresh, path_);
+    std::string text;
+    for (const Json& line : lines) text += reports::to_line(line);
+    file_.close();
+    reports::write_atomically(path_, text);
   }
 
  private:
@@ -230,8 +230,7 @@ void check_flags(const RunOptions& options) {
 int finish(const RunOptions& options, const fs::path& folder, const std::vector<Row>& rows) {
   const reports::Records records = reports::write_reports(folder);
   std::FILE* out = benchmark_takes_stdout(options) ? stderr : stdout;
-  const bool terminal = isatty(fileno(out)) != 0;
-  const std::string summary = reports::summary(records, {.colour = terminal && std::getenv("NO_COLOR") == nullptr,
+  const std::string summary = reports::summary(records, {.colour = wants_colour(fileno(out)),
                                                          .width = terminal_width(fileno(out)),
                                                          .report_path = (folder / "report.html").string()});
   std::fputs(summary.c_str(), out);

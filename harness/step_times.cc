@@ -19,6 +19,10 @@ StepTimes time_steps(Device& device, Load& load, const BoundPlan& plan, CacheMod
   std::vector<std::function<void()>> steps;
   for (std::size_t i = 0; i < count; ++i) steps.emplace_back([&plan, i] { plan.launch_step(i); });
   const std::function<void()> whole = [&plan] { plan.launch(); };
+  const auto start_from_mode = [&](const std::function<void()>& work) {
+    if (mode == CacheMode::hot) work();
+    if (mode == CacheMode::cold) device.flush_cache();
+  };
   std::vector<std::vector<double>> in_place(count);
   std::vector<std::vector<double>> alone(count);
 
@@ -27,8 +31,7 @@ StepTimes time_steps(Device& device, Load& load, const BoundPlan& plan, CacheMod
   for (int round = 0; round < kMostRounds; ++round) {
     if (round >= kFewestRounds && clock() - start > max_seconds) break;
     load.before_sample(whole);
-    if (mode == CacheMode::hot) whole();
-    if (mode == CacheMode::cold) device.flush_cache();
+    start_from_mode(whole);
     const Times times = device.time(steps, true);
     load.after_sample(times);
     for (std::size_t i = 0; i < count; ++i) in_place[i].push_back(times.us[i]);
@@ -36,8 +39,7 @@ StepTimes time_steps(Device& device, Load& load, const BoundPlan& plan, CacheMod
     if (round > 0 && clock() - start > max_seconds) continue;
     for (std::size_t i = 0; i < count; ++i) {
       load.before_sample(whole);
-      if (mode == CacheMode::hot) steps[i]();
-      if (mode == CacheMode::cold) device.flush_cache();
+      start_from_mode(steps[i]);
       const Times times = device.time({steps[i]}, true);
       load.after_sample(times);
       alone[i].push_back(times.us.front());

@@ -8,17 +8,16 @@
 namespace fusebench {
 namespace {
 
-/// Pairs of a query and a key that it sees, over all heads.
-std::int64_t visible_scores(const Case& c) {
-  const std::int64_t seen = c.causal ? c.seq * c.past + c.seq * (c.seq + 1) / 2 : c.seq * c.keys();
-  return c.batch * c.heads * seen;
-}
-
 /// Of both products, the pairs that the mask leaves.
 double attention_flops(const Case& c) {
   Case attention = c;
   attention.op = Op::attention;
   return spec_of(canonical(attention)).flops;
+}
+
+/// Pairs of a query and a key that it sees, over all heads: each takes a multiply and an add per element, twice.
+std::int64_t visible_scores(const Case& c) {
+  return static_cast<std::int64_t>(attention_flops(c) / (4 * static_cast<double>(c.head_dim())));
 }
 
 /// A tensor of scores' shape, [B·H·S, P+S].
