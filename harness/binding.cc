@@ -195,7 +195,7 @@ std::int64_t BoundPlan::prepared_bytes(const Plan& plan) {
   return bytes;
 }
 
-void BoundPlan::prepare() {
+void BoundPlan::prepare(CacheMode cache) {
   const Exec exec = device_.exec();
   if (!plan_.preparation().empty()) {
     const auto all = [&] {
@@ -204,9 +204,12 @@ void BoundPlan::prepare() {
     prepare_us_ = device_.time({all}, false).us.front();
   }
   prepared_checksum_ = device_.checksum(prepared_.data(), prepared_bytes(plan_));
+  const auto before_each = [&] {
+    if (cache == CacheMode::cold) device_.flush_cache();
+  };
   for (Step& step : plan_.steps()) {
     // What a step reads must hold real data while its candidates are timed, so the steps before it run first.
-    if (step.tune) step.tune(step, exec, bindings_);
+    if (step.tune) step.tune(step, exec, bindings_, before_each);
     step.launch(exec, bindings_);
   }
   device_.synchronize();

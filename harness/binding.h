@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/config.h"
 #include "harness/device.h"
 #include "harness/plan.h"
 #include "harness/tensor.h"
@@ -60,7 +61,8 @@ class BoundPlan {
   static std::int64_t workspace_bytes(const Plan& plan);
   static std::int64_t prepared_bytes(const Plan& plan);
 
-  void prepare();  ///< runs the preparation steps, then tunes
+  /// Runs the preparation steps, then tunes for launches from that state of the cache.
+  void prepare(CacheMode cache = CacheMode::cold);
   double prepare_us() const { return prepare_us_; }
   /// Fills the plan's intermediates with NaN, so that those of an earlier launch cannot stand in for one that is not
   /// written; no other plan's, so that what is hot stays so. Behind them stands a guard.

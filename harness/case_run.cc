@@ -26,6 +26,7 @@ namespace {
 constexpr std::size_t kRowsToOracle = 8;  // of those in which a variant and naive disagree
 constexpr int kTurns = 5;                 // a variant's samples under sustained load come in so many
 constexpr int kShortestTurn = 10;         // fewer are not worth the settling before them
+constexpr int kLongestTurn = 20;          // a power limit leaves the clock alone for no longer (harness/load.cc)
 constexpr double kStepTimesShare = 0.2;   // of max_seconds: the steps are timed beside the samples
 
 // A variant on its way through the stages. It leaves with a verdict other than pass, and is then not timed.
@@ -248,7 +249,7 @@ class CaseRun {
 
   void verify(Contender& contender) {
     const Range range(contender.name);
-    contender.bound->prepare();
+    contender.bound->prepare(context_.measure.cache.front());
     memory_->poison_outputs();
     contender.bound->poison_workspace();
     device_.flush_cache();
@@ -415,7 +416,8 @@ class CaseRun {
     const bool control = context_.control && !subjects.empty();
     if (control) subjects.push_back(subjects.back());
     context_.note("timing");
-    const int turn = load_.settles() ? std::max(kShortestTurn, (context_.measure.samples + kTurns - 1) / kTurns) : 1;
+    const int turn = 
+        load_.settles() ? std::clamp((context_.measure.samples + kTurns - 1) / kTurns, kShortestTurn, kLongestTurn) : 1;
     std::vector<Samples> samples;
     staged("samples", [&] { samples = take_samples(subjects, context_.measure, case_.seed, turn); });
     if (control) {

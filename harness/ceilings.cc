@@ -20,6 +20,7 @@ namespace fusebench {
 namespace {
 
 constexpr int kProbeSamples = 11;
+constexpr const char* kAllOfL2 = "the size of the last-level cache";
 
 bool is_cpu(const Device& device) { return device.facts().backend == Backend::cpu; }
 
@@ -144,7 +145,7 @@ double median_of_empty(Device& device, const std::function<void()>& work) {
 
 void probe_memory(Device& device, Load& load, Ceilings& ceilings) {
   ceilings.l2_retained_bytes = device.facts().l2_bytes;
-  ceilings.l2_retained_source = "the size of the last-level cache";
+  ceilings.l2_retained_source = kAllOfL2;
   try {
     const Transfers transfers(device);
     try {
@@ -185,6 +186,16 @@ void put(Json& json, const std::string& name, const Known<double>& known) {
 Ceilings probe_ceilings(Device& device, const Registry& variants, LoadMode mode, std::span<const DType> dtypes,
                         const std::function<void(const std::string&)>& note) {
   Ceilings ceilings{.load = mode, .datasheet = datasheet_of(device.facts().name)};
+  if (!device.facts().watched_by.empty()) {
+    ceilings.not_probed = fmt::format("not probed: {} is attached", device.facts().watched_by);
+    const auto unknown = Known<double>::unknown(ceilings.not_probed);
+    ceilings.copy_gbps = ceilings.read_gbps = ceilings.write_gbps = unknown;
+    ceilings.event_pair_us = ceilings.empty_launch_us = unknown;
+    ceilings.l2_retained_bytes = device.facts().l2_bytes;
+    ceilings.l2_retained_source = kAllOfL2;
+    for (const DType dtype : dtypes) ceilings.gemm_tflops.emplace(dtype, unknown);
+    return ceilings;
+  }
   Load load(device, mode);
   ceilings.event_pair_us = median_of_empty(device, [] {});
   ceilings.empty_launch_us = median_of_empty(device, [&] { device.launch_empty(); });
@@ -206,7 +217,7 @@ Ceilings probe_ceilings(Device& device, const Registry& variants, LoadMode mode,
 }
 
 void Ceilings::raise(const Row& row) {
-  if (row.verdict != Verdict::pass || row.samples_us.empty()) return;
+  if (row.verdict != Verdict::pass || row.samples_us.empty() || !not_probed.empty()) return;
   const std::string by = fmt::format("{} of {}", row.variant, case_id(row.c));
   const double us = median(row.samples_us);
   if (row.cache == CacheMode::cold) {
@@ -227,7 +238,8 @@ void Ceilings::apply_to(Row& row) const {
       bandwidth_gbps ? Known<double>(bandwidth_gbps->value) : Known<double>::unknown(copy_gbps.reason);
   const auto rate = rate_tflops.find(row.c.dtype);
   row.flops_ceiling_tflops = rate != rate_tflops.end() ? Known<double>(rate->second.value)
-                                                       : Known<double>::unknown("no product in this dtype has run");
+                           : Known<double>::unknown(
+                                 not_probed.empty() ? "no product in this dtype has run" : not_probed);
 }
 
 nlohmann::ordered_json Ceilings::to_json() const {
@@ -245,8 +257,8 @@ nlohmann::ordered_json Ceilings::to_json() const {
   json["probes"] = std::move(probes);
   json["l2_retained_bytes"] = l2_retained_bytes;
   json["l2_retained_source"] = l2_retained_source;
-  json["event_pair_us"] = event_pair_us;
-  json["empty_launch_us"] = empty_launch_us;
+  put(json, "event_pair_us", event_pair_us);
+  put(json, "empty_launch_us", empty_launch_us);
   json["datasheet"] = datasheet.empty() ? Json() : Json(datasheet);
   return json;
 }

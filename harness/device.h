@@ -28,6 +28,7 @@ struct DeviceFacts {
   std::int64_t memory_bytes = 0;
   std::map<std::string, std::string> libraries;  ///< name to version
   std::vector<std::string> warnings;             ///< a busy GPU, a MIG slice
+  std::string watched_by;  ///< a profiler or sanitizer in this process, whose times are not the device's; mostly empty
 };
 
 /// How long each of several pieces of work took.

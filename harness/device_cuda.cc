@@ -27,8 +27,10 @@ class CudaDevice final : public Device {
     read_facts(index);
     nvml_ = std::make_unique<Nvml>(facts_.uuid);
     stopwatch_ = std::make_unique<Stopwatch>(stream_, facts_.multiprocessors);
-    if (!stopwatch_->can_hold()) {
-      facts_.warnings.push_back(attached_tool() + " is attached: times hold the host's part of launches, and its own");
+    facts_.watched_by = attached_tool();
+    if (!facts_.watched_by.empty()) {
+      facts_.warnings.push_back(facts_.watched_by +
+                                " is attached: times hold the host's part of launches, and its own");
     }
     flush_bytes_ = 2 * std::max<std::int64_t>(facts_.l2_bytes, 1 << 20);
     FUSEBENCH_CUDA_CHECK(cudaMalloc(&dirty_, static_cast<std::size_t>(flush_bytes_)));

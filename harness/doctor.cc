@@ -215,12 +215,12 @@ void print_noise(const NoiseTable& table, bool as_json) {
     fmt::print("{}\n", to_json(table).dump(2));
     return;
   }
-  fmt::print("{:>20} {:>6} {:>10}\n", "median us", "pairs", "noise");
+  fmt::print("{:>20} {:>6} {:>10}  {}\n", "median us", "pairs", "noise", "seen in");
   for (const NoiseClass& one : table.classes) {
     const std::string range =
         fmt::format("{:.0f} to {}", one.from_us, one.to_us ? fmt::format("{:.0f}", *one.to_us) : "");
-    fmt::print("{:>20} {:>6} {:>10}\n", range, one.pairs,
-               one.relative ? fmt::format("{:.2f}%", 100 * *one.relative) : "not known");
+    fmt::print("{:>20} {:>6} {:>10}  {}\n", range, one.pairs,
+               one.relative ? fmt::format("{:.2f}%", 100 * *one.relative) : "not known", one.of);
   }
   fmt::print("{}\n", noise_file(table.device_uuid).string());
 }

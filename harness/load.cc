@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -20,6 +21,9 @@ constexpr double kPowerSettlingUs = 150e3;    // of any other
 constexpr double kLittlePower = 0.85;         // of the limit
 constexpr double kLongestSettlingUs = 500e3;
 constexpr double kSteadyClock = 0.005;  // relative change from chunk to chunk
+// At the limit the clock is steady for 0.7 s, then falls by a tenth or more for 0.3 s, again and again. A rest gives a
+// turn its 0.7 s; without, it inherits what the turn before it used up (the same H200: docs/performance-log.md).
+constexpr double kRestAfterHeavyUs = 300e3;
 // With so many times the pause spent under load, the device rests for a tenth of the time or less.
 constexpr double kLoadPerIdle = 9;
 constexpr double kLongestPreloadUs = 20e3;
@@ -28,6 +32,11 @@ constexpr double kRestShare = 3;
 constexpr double kLongestRestUs = 500e3;
 constexpr double kRestStepUs = 5e3;
 constexpr double kRecoveredClock = 0.99;
+
+std::optional<bool> draws_much(const DeviceState& state) {
+  if (!state.power_w.value || !state.power_limit_w.value) return std::nullopt;
+  return *state.power_w.value > kLittlePower * *state.power_limit_w.value;
+}
 
 }  // namespace
 
@@ -43,6 +52,7 @@ void Load::settle(const std::function<void()>& launch) {
   sample_began_us_ = 0;
   slowed_ = false;
   if (!settles()) return;
+  if (draws_much(device_.state()).value_or(false)) host_.sleep_us(kRestAfterHeavyUs);
   const auto chunk = [&](std::size_t launches) {
     return device_.time(std::vector<std::function<void()>>(launches, launch), false);
   };
@@ -63,9 +73,7 @@ void Load::settle(const std::function<void()>& launch) {
     const bool limited = state.clock_events.value && (*state.clock_events.value & kThrottleEvents) != 0;
     slowed_ = limited || times.sm_mhz < kUnslowedClock * highest_mhz_;
     const bool steady = std::abs(times.sm_mhz / std::max(before_mhz, 1.0) - 1) < kSteadyClock;
-    const bool may_slow = !state.power_w.value || !state.power_limit_w.value ||
-                          *state.power_w.value > kLittlePower * *state.power_limit_w.value;
-    const double shortest_us = may_slow ? kPowerSettlingUs : kShortestSettlingUs;
+    const double shortest_us = draws_much(state).value_or(true) ? kPowerSettlingUs : kShortestSettlingUs;
     if (us >= shortest_us && (steady || times.sm_mhz == 0)) break;
     before_mhz = times.sm_mhz;
   }

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <map>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include "harness/nvml.h"
@@ -30,12 +31,13 @@ std::size_t class_of(double us) {
 
 bool is_usable(double value) { return std::isfinite(value) && value > 0; }
 
-// The smallest value that at least 99% do not pass.
-std::optional<double> bound_of_99_percent(std::vector<double> values) {
-  if (values.empty()) return std::nullopt;
-  std::sort(values.begin(), values.end());
-  const std::size_t rank = (99 * values.size() + 99) / 100;
-  return values[rank - 1];
+using Difference = std::pair<double, std::string>;  // and the row that it is of
+
+// The smallest that at least 99% do not pass.
+Difference bound_of_99_percent(std::vector<Difference> differences) {
+  std::sort(differences.begin(), differences.end());
+  const std::size_t rank = (99 * differences.size() + 99) / 100;
+  return differences[rank - 1];
 }
 
 std::string as_name(std::string text) {
@@ -51,7 +53,7 @@ Medians medians_by_row(const std::vector<reports::Records>& runs) {
   Medians medians;
   for (const reports::Records& run : runs) {
     for (const reports::Json& row : run.rows) {
-      const std::optional<double> us = reports::number_of(row, "median_us");
+      const std::optional<double> us = reports::latency_us_of(row);
       if (reports::text_of(row, "verdict") != "pass" || !us || !is_usable(*us)) continue;
       medians[fmt::format("{}/{}, {}", reports::text_of(row, "case_id"), reports::text_of(row, "variant"),
                           reports::mode_of(row))]
@@ -67,7 +69,7 @@ std::vector<NoisePair> pairs_of(const Medians& medians) {
     const double duration_us = median(us);
     for (std::size_t i = 0; i < us.size(); ++i) {
       for (std::size_t j = i + 1; j < us.size(); ++j) {
-        pairs.push_back({.duration_us = duration_us, .ratio = us[i] / us[j]});
+        pairs.push_back({.duration_us = duration_us, .ratio = us[i] / us[j], .of = row});
       }
     }
   }
@@ -87,7 +89,8 @@ NoiseTable from_json(const Json& json) {
     table.classes.push_back({.from_us = entry.at("from_us").get<double>(),
                              .to_us = figure(entry.at("to_us")),
                              .relative = figure(entry.at("relative")),
-                             .pairs = entry.at("pairs").get<std::size_t>()});
+                             .pairs = entry.at("pairs").get<std::size_t>(),
+                             .of = reports::text_of(entry, "of")});
   }
   return table;
 }
@@ -97,17 +100,17 @@ constexpr const char* kHowToLearn = "`fusebench doctor --noise` learns one";
 }  // namespace
 
 std::vector<NoiseClass> noise_classes(const std::vector<NoisePair>& pairs) {
-  std::array<std::vector<double>, kFromUs.size()> differences;
+  std::array<std::vector<Difference>, kFromUs.size()> differences;
   for (const NoisePair& pair : pairs) {
     if (!is_usable(pair.ratio) || !std::isfinite(pair.duration_us) || pair.duration_us < 0) continue;
-    differences[class_of(pair.duration_us)].push_back(std::max(pair.ratio, 1 / pair.ratio) - 1);
+    differences[class_of(pair.duration_us)].emplace_back(std::max(pair.ratio, 1 / pair.ratio) - 1, pair.of);
   }
   std::vector<NoiseClass> classes;
   for (std::size_t i = 0; i < kFromUs.size(); ++i) {
-    NoiseClass one{.from_us = kFromUs[i], .to_us = std::nullopt, .relative = std::nullopt};
+    NoiseClass one{.from_us = kFromUs[i], .to_us = std::nullopt, .relative = std::nullopt, .of = {}};
     if (i + 1 < kFromUs.size()) one.to_us = kFromUs[i + 1];
     one.pairs = differences[i].size();
-    one.relative = bound_of_99_percent(std::move(differences[i]));
+    if (one.pairs > 0) std::tie(one.relative, one.of) = bound_of_99_percent(std::move(differences[i]));
     classes.push_back(one);
   }
   return classes;
@@ -136,7 +139,8 @@ Json to_json(const std::vector<NoiseClass>& classes) {
     list.push_back({{"from_us", one.from_us},
                     {"to_us", figure(one.to_us)},
                     {"relative", figure(one.relative)},
-                    {"pairs", one.pairs}});
+                    {"pairs", one.pairs},
+                    {"of", one.of.empty() ? Json() : Json(one.of)}});
   }
   return {{"classes", list}};
 }

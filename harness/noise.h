@@ -18,6 +18,7 @@ namespace fusebench {
 struct NoisePair {
   double duration_us = 0;
   double ratio = 1;
+  std::string of = {};  ///< the row
 };
 
 struct NoiseClass {
@@ -25,6 +26,7 @@ struct NoiseClass {
   std::optional<double> to_us;     ///< none: the last class has no end
   std::optional<double> relative;  ///< larger over smaller, less 1; none where there are no pairs
   std::size_t pairs = 0;
+  std::string of;  ///< the row whose pair `relative` is, for readers
 };
 
 /// One class for each of 0, 10, 30, 100, 300, 1000, 3000 and 10000 us to the next. Of n pairs `relative` is the

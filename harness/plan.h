@@ -63,8 +63,9 @@ struct Step {
   int launches = 1;  ///< of kernels; tune may choose to take more
   /// Optional: times candidates on the bound tensors once, before anything is checked, keeps the best for `launch`, and
   /// enters it into the step, which is the one it belongs to: its kernel's name, and its launches, reads and writes
-  /// where candidates differ in them. It may overwrite only what the step writes.
-  std::function<void(Step&, const Exec&, const Bindings&)> tune;
+  /// where candidates differ in them. It may overwrite only what the step writes. `before_each` queues what brings the
+  /// caches into the state that the candidates are to be timed in.
+  std::function<void(Step&, const Exec&, const Bindings&, const std::function<void()>& before_each)> tune;
 
   std::int64_t bytes_read() const;
   std::int64_t bytes_written() const;

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // What our own counters count, so that the two can be compared.
-constexpr const char* kMetrics = "dram__bytes_read.sum,dram__bytes_write.sum,lts__t_bytes.sum,gpu__time_duration.sum";
+constexpr const char* kMetrics = "dram__bytes_read.sum,dram__bytes_write.sum,lts__t_bytes.sum";
 
 void require_memory(const Case& c, const OpSpec& spec, const Plan& plan, const Device& device) {
   const std::int64_t needed = saturating_sum(CaseMemory::bytes_needed(spec),
@@ -115,7 +115,7 @@ void launch_row(const Case& c, const std::string& variant, Launching& launching)
   CaseMemory memory(device, spec, read_inputs(spec, DrawnSource(c)));
   memory.reserve_workspace(BoundPlan::workspace_bytes(plan));
   BoundPlan bound(device, std::move(plan), memory);
-  bound.prepare();
+  bound.prepare(options.cache);
   std::function<void()> launch = [&bound] { bound.launch(); };
   if (options.graph) launch = device.capture(launch);
   launch();  // what is done once, at the first launch, stays out of the range
@@ -154,7 +154,7 @@ std::vector<ProfilerCommand> profiler_commands(const std::string& program, const
   // Between ncu's passes over one kernel its memory is put back, which leaves some of it in L2; only a flush of ncu's
   // own makes the passes alike.
   const char* flush = options.cache == CacheMode::cold ? "all" : "none";
-  return {{"HBM and L2 bytes and time of each launch as a whole, as fusebench counts them",
+  return {{"HBM and L2 bytes of each launch as a whole, as fusebench counts them",
            fmt::format("ncu --replay-mode app-range --clock-control none --cache-control none "
                        "--print-units base --metrics {} {}",
                        kMetrics, launch)},

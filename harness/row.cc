@@ -10,6 +10,7 @@
 
 #include "harness/statistics.h"
 #include "harness/units.h"
+#include "reports/records.h"
 
 namespace fusebench {
 
@@ -172,7 +173,8 @@ Known<double> clock_of(const Row& row) {
 }
 
 std::vector<double> unthrottled_samples(const Row& row) {
-  const std::vector<bool> slow = throttled(row);
+  std::vector<bool> slow = reports::throttled(row.samples_mhz);
+  slow.resize(row.samples_us.size());
   std::vector<double> kept;
   for (std::size_t i = 0; i < row.samples_us.size(); ++i) {
     if (!slow[i]) kept.push_back(row.samples_us[i]);
@@ -375,16 +377,6 @@ Known<double> floor_us(const Row& row) {
   if (row.flops == 0) return bytes_us;
   if (!row.flops_ceiling_tflops.value) return row.flops_ceiling_tflops;
   return std::max(bytes_us, row.flops / (*row.flops_ceiling_tflops.value * kFlopsPerUsAtTflops));
-}
-
-std::vector<bool> throttled(const Row& row) {
-  std::vector<bool> slow(row.samples_us.size(), false);
-  const Known<double> clock = clock_of(row);
-  if (!clock.value) return slow;
-  for (std::size_t i = 0; i < std::min(slow.size(), row.samples_mhz.size()); ++i) {
-    slow[i] = row.samples_mhz[i] > 0 && row.samples_mhz[i] < (1 - kThrottledClock) * *clock.value;
-  }
-  return slow;
 }
 
 nlohmann::ordered_json to_json(const Row& row) {

@@ -122,9 +122,6 @@ struct Row {
 std::int64_t bytes_inside_sample(const Row& row);
 /// max(bytes_inside_sample / bandwidth ceiling, flops / rate ceiling): nothing is faster. Hot rows have none.
 Known<double> floor_us(const Row& row);
-/// Which samples were throttled: the clock lay by more than kThrottledClock under the row's own median clock.
-std::vector<bool> throttled(const Row& row);
-inline constexpr double kThrottledClock = 0.05;
 
 /// Every column of reports/columns.h, in its order, then samples_us, samples_mhz, steps and mutants. Statistics
 /// (median_us, ci95_rel, gbps, floor_share, ...) are derived here from the samples. What is unknown or not finite is

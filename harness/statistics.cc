@@ -6,6 +6,8 @@
 #include <numbers>
 #include <numeric>
 
+#include "reports/bootstrap.h"
+
 namespace fusebench {
 
 namespace {
@@ -40,6 +42,18 @@ std::size_t interval_rank(std::size_t n) {
   return n / 2;
 }
 
+// The same for samples whose neighbours are alike: the variance of how many lie below the median grows by
+// (1 + r) / (1 - r), as a first-order autoregression's does.
+std::size_t interval_rank_of(std::span<const double> samples) {
+  const std::size_t n = samples.size();
+  const std::size_t rank = std::max<std::size_t>(interval_rank(n), 1);
+  if (n < kSamplesFor95) return rank;
+  const double r = reports::rank_correlation(samples);
+  const double middle = static_cast<double>(n + 1) / 2;
+  const double apart = (middle - static_cast<double>(rank)) * std::sqrt((1 + r) / (1 - r));
+  return apart < middle - 1 ? static_cast<std::size_t>(middle - apart) : 1;
+}
+
 }  // namespace
 
 double median(std::span<const double> samples) { return quantile(samples, 0.5); }
@@ -54,7 +68,7 @@ double mean(std::span<const double> samples) {
 Interval median_interval(std::span<const double> samples) {
   if (samples.empty()) return {kNaN, kNaN};
   const std::vector<double> ordered = sorted(samples);
-  const std::size_t rank = std::max<std::size_t>(interval_rank(ordered.size()), 1);
+  const std::size_t rank = interval_rank_of(samples);
   return {ordered[rank - 1], ordered[ordered.size() - rank]};
 }
 

@@ -1,5 +1,5 @@
-// Statistics of latency samples, which must be finite. All intervals are 95% and free of distribution assumptions
-// (order statistics).
+// Statistics of latency samples, which must be finite and in the order taken. All intervals are 95% and free of
+// distribution assumptions (order statistics).
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,10 @@ struct Interval {
 double median(std::span<const double> samples);              ///< of an empty span: NaN
 double quantile(std::span<const double> samples, double p);  ///< linear between order statistics
 double mean(std::span<const double> samples);
-Interval median_interval(std::span<const double> samples);  ///< binomial order statistics; the range when too few
+/// Binomial order statistics; the range when too few. Neighbours that are alike know less than as many independent
+/// samples: the ranks lie apart by sqrt((1 + r) / (1 - r)) as much, r being the samples' rank correlation
+/// (reports/bootstrap.h).
+Interval median_interval(std::span<const double> samples);
 /// Half the interval's width over the median.
 double relative_interval(std::span<const double> samples);
 /// base[i] / subject[i] for samples taken in the same round.

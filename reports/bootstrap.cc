@@ -42,18 +42,6 @@ std::vector<double> ranks_of(std::span<const double> samples) {
   return ranks;
 }
 
-// Lag-1 correlation of the ranks, at least 0. In a series of n it comes out too small by about (1 + 3r)/n (Kendall
-// 1954).
-double rank_correlation(std::span<const double> samples) {
-  std::vector<double> ranks = ranks_of(samples);
-  const auto n = static_cast<double>(ranks.size());
-  for (double& rank : ranks) rank -= (n - 1) / 2;
-  const double variance = std::inner_product(ranks.begin(), ranks.end(), ranks.begin(), 0.0);
-  if (variance == 0) return 0;
-  const double r = std::inner_product(ranks.begin() + 1, ranks.end(), ranks.begin(), 0.0) / variance;
-  return std::max(0.0, (n * r + 1) / (n - 3));
-}
-
 // Medians of resamples of one series. A resample is counted by place in the sorted samples: its median is found without
 // sorting it.
 class Resampler {
@@ -125,6 +113,17 @@ double widening(double freedom) {
 }
 
 }  // namespace
+
+// In a series of n it comes out too small by about (1 + 3r)/n (Kendall 1954).
+double rank_correlation(std::span<const double> samples) {
+  std::vector<double> ranks = ranks_of(samples);
+  const auto n = static_cast<double>(ranks.size());
+  for (double& rank : ranks) rank -= (n - 1) / 2;
+  const double variance = std::inner_product(ranks.begin(), ranks.end(), ranks.begin(), 0.0);
+  if (variance == 0) return 0;
+  const double r = std::inner_product(ranks.begin() + 1, ranks.end(), ranks.begin(), 0.0) / variance;
+  return std::clamp((n * r + 1) / (n - 3), 0.0, 1.0);
+}
 
 std::size_t block_length(std::span<const double> samples) {
   const auto n = static_cast<double>(samples.size());

@@ -19,9 +19,12 @@ struct RatioOfMedians {
   double lo = 0, hi = 0;
 };
 
+/// Lag-1 correlation of the samples' ranks, which outliers do not sway, from 0 to 1: corrected for its bias in short
+/// series, and 0 where it is negative. Of 4 samples or more.
+double rank_correlation(std::span<const double> samples);
+
 /// Samples in a block: (sqrt(6) r / (1 - r^2))^(2/3) n^(1/3), the best length for a first-order autoregression
-/// (Carlstein 1986, Kuensch 1989), r being the lag-1 correlation of the samples' ranks, which outliers do not sway,
-/// corrected for its bias in short series. At least n^(1/3), at most n/3.
+/// (Carlstein 1986, Kuensch 1989), r being the rank correlation. At least n^(1/3), at most n/3.
 std::size_t block_length(std::span<const double> samples);
 
 /// median(subject) / median(base). Both hold positive finite samples in the order taken, kFewestSamples or more. The

@@ -78,21 +78,31 @@ std::vector<Change> changes_of(const Json& base, const Json& current) {
   return changes;
 }
 
-// None where one is null: it was not finite, and the record has no median either.
+std::vector<double> numbers_of(const Json& row, std::string_view key) {
+  std::vector<double> numbers;
+  const Json array = value_of(row, key);
+  if (!array.is_array()) return numbers;
+  for (const Json& number : array) numbers.push_back(number.is_number() ? number.get<double>() : 0);
+  return numbers;
+}
+
+// Those that were not throttled: power limits slow a few samples down, in one run and not in the next. None where a
+// latency is null: it was not finite, and the record has no median either.
 std::vector<double> samples_of(const Json& row) {
+  const std::vector<double> all = numbers_of(row, "samples_us");
+  if (std::any_of(all.begin(), all.end(), [](double us) { return !(us > 0); })) return {};
+  std::vector<bool> slow = throttled(numbers_of(row, "samples_mhz"));
+  slow.resize(all.size());
   std::vector<double> samples;
-  const Json array = value_of(row, "samples_us");
-  if (!array.is_array()) return samples;
-  for (const Json& sample : array) {
-    if (!sample.is_number() || !(sample.get<double>() > 0)) return {};
-    samples.push_back(sample.get<double>());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!slow[i]) samples.push_back(all[i]);
   }
   return samples;
 }
 
 Timing timing_of(const Json& row) {
   const std::string verdict = text_of(row, "verdict");
-  return {.median_us = number_of(row, "median_us"),
+  return {.median_us = latency_us_of(row),
           .samples = samples_of(row).size(),
           .verdict = verdict.empty() ? "none" : verdict,
           .reason = text_of(row, "reason")};

@@ -28,7 +28,7 @@ struct Change {
 };
 
 struct Timing {
-  std::optional<double> median_us;
+  std::optional<double> median_us;  ///< of the samples that were not throttled, as what follows
   std::size_t samples = 0;
   std::string verdict;
   std::string reason;  ///< of the verdict

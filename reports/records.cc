@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <stdexcept>
 #include <system_error>
@@ -93,6 +94,22 @@ std::vector<std::string> warnings_of(const Records& records) {
   }
   for (const std::string& note : records.notes) all.push_back("results.jsonl: " + note);
   return all;
+}
+
+std::vector<bool> throttled(const std::vector<double>& samples_mhz) {
+  std::vector<double> known;
+  std::copy_if(samples_mhz.begin(), samples_mhz.end(), std::back_inserter(known), [](double mhz) { return mhz > 0; });
+  std::sort(known.begin(), known.end());
+  const std::size_t n = known.size();
+  const double median_mhz = n > 0 ? (known[(n - 1) / 2] + known[n / 2]) / 2 : 0;
+  std::vector<bool> slow;
+  for (const double mhz : samples_mhz) slow.push_back(mhz > 0 && mhz < (1 - kThrottledClock) * median_mhz);
+  return slow;
+}
+
+std::optional<double> latency_us_of(const Json& row) {
+  const std::optional<double> unthrottled = number_of(row, "median_unthrottled_us");
+  return unthrottled ? unthrottled : number_of(row, "median_us");
 }
 
 std::string mode_of(const Json& row) {

@@ -36,6 +36,12 @@ std::vector<Json> steps_of(const Json& row);
 /// What a reader must know before any figure: the header's `warnings` (a busy GPU, a MIG slice), then the notes.
 std::vector<std::string> warnings_of(const Records& records);
 
+/// Which samples were throttled, by their SM clocks (0: not known): more than kThrottledClock under the median clock.
+std::vector<bool> throttled(const std::vector<double>& samples_mhz);
+inline constexpr double kThrottledClock = 0.05;
+/// What runs are compared by: the median of the samples that were not throttled; of all in records without clocks.
+std::optional<double> latency_us_of(const Json& row);
+
 /// "cold, sustained" or "hot, graph, burst".
 std::string mode_of(const Json& row);
 

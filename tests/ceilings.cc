@@ -80,6 +80,26 @@ TEST_CASE("a cold row that passed raises both ceilings, and is named", "[ceiling
   CHECK(ceilings.rate_tflops.at(DType::bf16).value == Approx(400));
 }
 
+TEST_CASE("under a tool nothing is probed, and no row makes a ceiling", "[ceilings]") {
+  Probed probed;
+  probed.device.described.watched_by = "compute-sanitizer";
+  Ceilings ceilings = probed.probe({DType::bf16});
+  CHECK(probed.device.now_us == 0);
+  CHECK(probed.device.loaded_us == 0);
+  ceilings.raise(passed());
+  Row row = passed();
+  ceilings.apply_to(row);
+  const std::string why = "not probed: compute-sanitizer is attached";
+  CHECK(floor_us(row).reason == why);
+  CHECK(row.event_pair_us.reason == why);
+  const auto json = ceilings.to_json();
+  CHECK(json["bandwidth_gbps"].is_null());
+  CHECK(json["rate_tflops"].empty());
+  CHECK(json["event_pair_us_reason"] == why);
+  CHECK(json["probes"]["copy_gbps_reason"] == why);
+  CHECK(json["probes"]["gemm_bf16_tflops_reason"] == why);
+}
+
 TEST_CASE("what a row may have left in the cache is no bandwidth", "[ceilings]") {
   Ceilings ceilings;
   Row row = passed();
@@ -218,8 +238,8 @@ TEST_CASE("probes find each transfer's rate, and the best is the ceiling", "[cei
   CHECK(*ceilings.write_gbps.value == Approx(kProbeGbps / 2));
   CHECK(ceilings.bandwidth_gbps->value == Approx(2 * kProbeGbps * 10 / 16));
   CHECK(ceilings.bandwidth_gbps->by == "copy probe");
-  CHECK(ceilings.event_pair_us == 10);
-  CHECK(ceilings.empty_launch_us == 20);
+  CHECK(ceilings.event_pair_us.value == 10.0);
+  CHECK(ceilings.empty_launch_us.value == 20.0);
   CHECK(ceilings.l2_retained_source == "counted after copies and writes");
   CHECK_FALSE(probed.device.timed_beside_counters);
 

@@ -505,6 +505,26 @@ TEST_CASE("changes: traffic, error, workspace and launches are told; counters ma
                                          "launches 7 -> none", "throttled_samples none -> 25"});
 }
 
+TEST_CASE("samples that were throttled are not compared") {
+  const Json base = row_of("a", about(100));
+  Json slow = base;
+  std::vector<double> mhz(50, 1500);
+  for (std::size_t i = 10; i < 30; ++i) {
+    slow["samples_us"][i] = 130;
+    mhz[i] = 1300;
+  }
+  CHECK(compare_one(base, slow).kind != Kind::same);
+  slow["samples_mhz"] = mhz;
+  slow["median_unthrottled_us"] = 100.5;
+  const ComparedRow row = compare_one(base, slow);
+  CHECK(row.kind == Kind::same);
+  CHECK(row.current.samples == 30);
+  CHECK(row.current.median_us == 100.5);
+  // A clock that is low throughout is the row's own.
+  slow["samples_mhz"] = std::vector<double>(50, 1300);
+  CHECK(compare_one(base, slow).current.samples == 50);
+}
+
 TEST_CASE("rows without latency, or with too little of it, are unsure with the reason") {
   const Json timed = row_of("a", about(100));
   CHECK(compare_one(row_of("a", {}), row_of("a", {})).reason == "no latency in either");

@@ -77,6 +77,15 @@ TEST_CASE("near the power limit, or where that is not known, settling outlasts t
   CHECK(scene.device.loaded_us < 180e3);
 }
 
+TEST_CASE("a turn rests first where the work before it was heavy", "[load]") {
+  const double power_w = GENERATE(500, 650);
+  Scene scene(LoadMode::sustained, 100);
+  scene.device.mhz = [](double) { return kFullMhz; };
+  scene.device.read_sensors = [=] { return DeviceState{.power_w = power_w, .power_limit_w = 700.0}; };
+  scene.load.settle(scene.launch());
+  CHECK(scene.device.longest_rest_us == (power_w > 600 ? 300e3 : 0));
+}
+
 TEST_CASE("a clock that was lowered before the case began is known by what NVML says of it", "[load]") {
   Scene scene(LoadMode::sustained, 100);
   scene.device.mhz = [](double) { return kSlowMhz; };

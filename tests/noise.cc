@@ -65,7 +65,9 @@ TEST_CASE("classes are half decades, the last has no end", "[noise]") {
 }
 
 TEST_CASE("few pairs give the largest difference, many the one that 99% stay within", "[noise]") {
-  CHECK(noise_classes({{5, 1.02}, {5, 0.96}, {9.99, 1}}).front().relative.value() == Approx(1 / 0.96 - 1));
+  const NoiseClass few = noise_classes({{5, 1.02, "a"}, {5, 0.96, "b"}, {9.99, 1, "c"}}).front();
+  CHECK(few.relative.value() == Approx(1 / 0.96 - 1));
+  CHECK(few.of == "b");
   std::vector<NoisePair> pairs;
   for (int i = 1; i <= 200; ++i) pairs.push_back({.duration_us = 50, .ratio = 1 + i / 1000.0});
   const NoiseClass one = noise_classes(pairs)[2];
@@ -139,7 +141,9 @@ TEST_CASE("a table is written and read back, and its JSON is as documented", "[n
   CHECK(json["driver"] == "580.65.06");
   CHECK(json["classes"].size() == 8);
   CHECK(json["classes"][3]["relative"].get<double>() == Approx(0.02));
+  CHECK_THAT(json["classes"][3]["of"].get<std::string>(), ContainsSubstring("fused"));
   CHECK(json["classes"][0]["relative"].is_null());
+  CHECK(json["classes"][0]["of"].is_null());
   CHECK(json["classes"][7]["to_us"].is_null());
   CHECK(to_json(noise_classes({{100, 1.01}}))["classes"][3]["pairs"] == 1);
 }

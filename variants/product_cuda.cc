@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -26,6 +26,12 @@ constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;  // what NVIDIA
 constexpr int kHeuristics = 16;                                   // candidates asked of cuBLASLt for each form
 constexpr int kTimings = 5;                                       // of a candidate; fewer when one takes long
 constexpr float kLongMs = 5;
+// Those that come near the best are timed again by turns. Between those that come out equal the choice must not be
+// chance, or another process compares another kernel.
+constexpr std::size_t kFinalists = 6;
+constexpr float kNear = 1.1F;
+constexpr int kFinalTimings = 15;
+constexpr float kEqual = 1.005F;
 constexpr bool kHasPointerArrays = CUBLAS_VER_MAJOR >= 13;  // before, batches that no stride reaches take several calls
 
 struct Destroy {
@@ -80,6 +86,18 @@ struct Choice {
   cublasLtMatmulAlgo_t algo = {};
 };
 
+struct Candidate {
+  Choice choice;
+  std::size_t rank = 0;  ///< in the library's order of preference
+  std::vector<float> times_ms = {};
+
+  float median_ms() const {
+    std::vector<float> times = times_ms;
+    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+    return times[times.size() / 2];
+  }
+};
+
 std::uint32_t alignment_of(const void* address, std::int64_t stride_bytes) {
   const auto bits = reinterpret_cast<std::uintptr_t>(address) | static_cast<std::uintptr_t>(stride_bytes) | 256U;
   return static_cast<std::uint32_t>(bits & (~bits + 1));
@@ -101,21 +119,17 @@ class CublasProduct {
 
   static bool needs_pointers(const ProductSpec& spec) { return kHasPointerArrays && batch_levels(spec).size() > 1; }
 
-  /// Every candidate of every form, timed; the fastest is kept.
-  void tune(Step& step, const Exec& exec, const Bindings& bound) {
-    std::optional<Choice> best;
-    float best_ms = std::numeric_limits<float>::infinity();
+  /// Every candidate of every form, timed; the fastest is kept, of equals the one that the library prefers.
+  void tune(Step& step, const Exec& exec, const Bindings& bound, const std::function<void()>& before_each) {
+    std::vector<Candidate> candidates;
     for (std::size_t i = 0; i < forms_.size(); ++i) {
       for (const cublasLtMatmulHeuristicResult_t& found : heuristics(forms_[i], bound)) {
-        const Choice candidate{.form = i, .algo = found.algo};
-        const float ms = time_ms(candidate, exec, bound);
-        if (ms >= best_ms) continue;
-        best_ms = ms;
-        best = candidate;
+        Candidate candidate{.choice = {.form = i, .algo = found.algo}, .rank = candidates.size()};
+        if (time(candidate, kTimings, exec, bound, before_each)) candidates.push_back(std::move(candidate));
       }
     }
-    if (!best) throw Unsupported(no_kernel());
-    choice_ = best;
+    if (candidates.empty()) throw Unsupported(no_kernel());
+    choice_ = best_of(std::move(candidates), exec, bound, before_each);
     enter(step);
   }
 
@@ -286,23 +300,44 @@ class CublasProduct {
     return CUBLAS_STATUS_SUCCESS;
   }
 
-  // The median of a few runs after a warm-up; infinite where the candidate does not run.
-  float time_ms(const Choice& choice, const Exec& exec, const Bindings& bound) const {
+  // Adds a few runs to a candidate's, after its first a warm-up. False where it does not run.
+  bool time(Candidate& candidate, int runs, const Exec& exec, const Bindings& bound,
+            const std::function<void()>& before_each) const {
     const Owned<cudaEvent_t> start = make_event();
     const Owned<cudaEvent_t> stop = make_event();
-    const cublasStatus_t status = run(choice, exec, bound);
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return std::numeric_limits<float>::infinity();
-    check(status, "cublasLtMatmul", __FILE__, __LINE__);
-    std::vector<float> times;
-    for (int i = 0; i < kTimings && (times.empty() || times.back() < kLongMs); ++i) {
+    std::vector<float>& times = candidate.times_ms;
+    if (times.empty()) {
+      const cublasStatus_t status = run(candidate.choice, exec, bound);
+      if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
+      check(status, "cublasLtMatmul", __FILE__, __LINE__);
+    }
+    for (int i = 0; i < runs && (i == 0 || times.back() < kLongMs); ++i) {
+      before_each();
       FUSEBENCH_CUDA_CHECK(cudaEventRecord(start.get(), exec.stream));
-      check(run(choice, exec, bound), "cublasLtMatmul", __FILE__, __LINE__);
+      check(run(candidate.choice, exec, bound), "cublasLtMatmul", __FILE__, __LINE__);
       FUSEBENCH_CUDA_CHECK(cudaEventRecord(stop.get(), exec.stream));
       FUSEBENCH_CUDA_CHECK(cudaEventSynchronize(stop.get()));
       FUSEBENCH_CUDA_CHECK(cudaEventElapsedTime(&times.emplace_back(), start.get(), stop.get()));
     }
-    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-    return times[times.size() / 2];
+    return true;
+  }
+
+  Choice best_of(std::vector<Candidate> candidates, const Exec& exec, const Bindings& bound,
+                 const std::function<void()>& before_each) const {
+    const auto faster = [](const Candidate& a, const Candidate& b) { return a.median_ms() < b.median_ms(); };
+    std::sort(candidates.begin(), candidates.end(), faster);
+    const float near_ms = kNear * candidates.front().median_ms();
+    std::erase_if(candidates, [&](const Candidate& candidate) { return candidate.median_ms() > near_ms; });
+    candidates.resize(std::min(candidates.size(), kFinalists));
+    const int timings = candidates.front().median_ms() < kLongMs ? kFinalTimings : 1;
+    for (Candidate& candidate : candidates) candidate.times_ms.resize(1);
+    for (int i = 0; i < timings && candidates.size() > 1; ++i) {
+      for (Candidate& candidate : candidates) time(candidate, 1, exec, bound, before_each);
+    }
+    const float equal_ms = kEqual * std::min_element(candidates.begin(), candidates.end(), faster)->median_ms();
+    std::erase_if(candidates, [&](const Candidate& candidate) { return candidate.median_ms() > equal_ms; });
+    const auto preferred = [](const Candidate& a, const Candidate& b) { return a.rank < b.rank; };
+    return std::min_element(candidates.begin(), candidates.end(), preferred)->choice;
   }
 
   // What was chosen, for the record: cublas_algo66_tile36_stages35_splitk1.
@@ -352,7 +387,9 @@ void implement_cublas_product(Plan& plan, const ProductSpec& spec, Step& step) {
   const auto product = std::make_shared<CublasProduct>(plan, spec, workspace, pointers);
   step.kernel = "cublas";
   step.launch = [product](const Exec& exec, const Bindings& bound) { product->launch(exec, bound); };
-  step.tune = [product](Step& own, const Exec& exec, const Bindings& bound) { product->tune(own, exec, bound); };
+  step.tune = [product](Step& own, const Exec& exec, const Bindings& bound, const std::function<void()>& before_each) {
+    product->tune(own, exec, bound, before_each);
+  };
   if (needs_pointers) {
     plan.add_prepare(
         {.name = spec.name + " pointers",

@@ -22,10 +22,16 @@ double median_us(Device& device, const std::function<void()>& work) {
   return median(us);
 }
 
+// Times under a tool are its own.
+bool skipped() {
+  return (cuda_device_count() == 0 && fusebench::testing::skip("no CUDA device")) ||
+         (!attached_tool().empty() && fusebench::testing::skip("a profiler or sanitiser is attached"));
+}
+
 }  // namespace
 
 TEST_CASE("a kernel's time is what it spins for, whatever the host does meanwhile", "[gpu][stopwatch]") {
-  if (cuda_device_count() == 0 && fusebench::testing::skip("no CUDA device")) return;
+  if (skipped()) return;
   const auto device = open_cuda_device(0);
   const double empty_us = median_us(*device, [&] { device->launch_empty(); });
   std::printf("events alone %.2f us, around an empty launch %.2f us\n", median_us(*device, [] {}), empty_us);
@@ -37,8 +43,7 @@ TEST_CASE("a kernel's time is what it spins for, whatever the host does meanwhil
 }
 
 TEST_CASE("launches are back to back when the stream is held", "[gpu][stopwatch]") {
-  if (cuda_device_count() == 0 && fusebench::testing::skip("no CUDA device")) return;
-  if (!attached_tool().empty() && fusebench::testing::skip("a profiler or sanitiser is attached")) return;
+  if (skipped()) return;
   const auto device = open_cuda_device(0);
   device->time({[&] { device->launch_delay(5); }}, false);
   // A host that dawdles between launches, as one does that plans them.
