@@ -56,7 +56,7 @@ constexpr auto kColumns = std::to_array<Column>({
     {"min_us", "us", "smallest latency", "timing_reason"},
     {"p05_us", "us", "5th percentile of latency, linear between order statistics", "timing_reason"},
     {"p95_us", "us", "95th percentile of latency", "timing_reason"},
-    {"ci95_rel", "", "half the width of the median's 95% interval (order statistics) / median", "timing_reason"},
+    {"ci95_rel", "", "half the width of the median's 95% interval / median; order statistics, wider where neighbours are alike", "timing_reason"},
     {"samples", "", "latency samples kept", ""},
     {"throttled_samples", "", "samples whose SM clock was over 5% under the row's median clock; they are kept", ""},
     {"unheld_samples", "", "samples that may hold the host's time: not all was queued before the first launch began",
