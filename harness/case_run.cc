@@ -416,7 +416,7 @@ class CaseRun {
     const bool control = context_.control && !subjects.empty();
     if (control) subjects.push_back(subjects.back());
     context_.note("timing");
-    const int turn = 
+    const int turn =
         load_.settles() ? std::clamp((context_.measure.samples + kTurns - 1) / kTurns, kShortestTurn, kLongestTurn) : 1;
     std::vector<Samples> samples;
     staged("samples", [&] { samples = take_samples(subjects, context_.measure, case_.seed, turn); });

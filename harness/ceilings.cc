@@ -237,9 +237,10 @@ void Ceilings::apply_to(Row& row) const {
   row.bandwidth_ceiling_gbps =
       bandwidth_gbps ? Known<double>(bandwidth_gbps->value) : Known<double>::unknown(copy_gbps.reason);
   const auto rate = rate_tflops.find(row.c.dtype);
-  row.flops_ceiling_tflops = rate != rate_tflops.end() ? Known<double>(rate->second.value)
-                           : Known<double>::unknown(
-                                 not_probed.empty() ? "no product in this dtype has run" : not_probed);
+  row.flops_ceiling_tflops =
+      rate != rate_tflops.end()
+          ? Known<double>(rate->second.value)
+          : Known<double>::unknown(not_probed.empty() ? "no product in this dtype has run" : not_probed);
 }
 
 nlohmann::ordered_json Ceilings::to_json() const {

@@ -32,8 +32,8 @@ struct Ceilings {
   std::string l2_retained_source;
   Known<double> event_pair_us;    ///< two events with nothing between them
   Known<double> empty_launch_us;  ///< the same around a kernel that does nothing
-  std::string datasheet;       ///< the vendor's peaks, for readers alone; empty where the device is not known
-  std::string not_probed;      ///< why there are no ceilings at all; mostly empty
+  std::string datasheet;          ///< the vendor's peaks, for readers alone; empty where the device is not known
+  std::string not_probed;         ///< why there are no ceilings at all; mostly empty
 
   void raise(const Row& row);     ///< by a row that passed, and by its steps
   void apply_to(Row& row) const;  ///< what its floor is derived from

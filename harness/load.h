@@ -2,10 +2,10 @@
 // than a tenth faster in a short burst than under load.
 //
 // sustained: before a turn of samples the variant runs on end until the SM clock is steady, after a rest where the work
-// before it was heavy; where the steady clock is a lowered one, it also runs before each sample, so long that the pauses
-// of the harness leave the device little rest. burst:
-// before each sample the device rests, at least kRestShare times as long as the last sample took, until its clock is
-// as high as it was ever seen. Where the clock cannot be read (the CPU) sustained does nothing.
+// before it was heavy; where the steady clock is a lowered one, it also runs before each sample, so long that the
+// pauses of the harness leave the device little rest. burst: before each sample the device rests, at least kRestShare
+// times as long as the last sample took, until its clock is as high as it was ever seen. Where the clock cannot be read
+// (the CPU) sustained does nothing.
 #pragma once
 
 #include <functional>

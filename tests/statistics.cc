@@ -34,8 +34,8 @@ double coverage(std::size_t n, double true_median, const std::function<std::vect
   return static_cast<double>(held) / trials;
 }
 
-std::function<std::vector<double>(const Uniform&)> independent(
-    std::size_t n, const std::function<double(double)>& quantile_function) {
+std::function<std::vector<double>(const Uniform&)> independent(std::size_t n,
+                                                               const std::function<double(double)>& quantile_function) {
   return [=](const Uniform& uniform) {
     std::vector<double> samples(n);
     for (double& sample : samples) sample = quantile_function(uniform());
