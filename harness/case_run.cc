@@ -553,7 +553,7 @@ class CaseRun {
     return row;
   }
 
-  static void describe_plan(const Contender& contender, Row& row) {
+  void describe_plan(const Contender& contender, Row& row) const {
     if (!contender.planned) {
       row.bytes_modelled = Known<std::int64_t>::unknown(contender.reason);
       row.workspace_bytes = Known<std::int64_t>::unknown(contender.reason);
@@ -570,12 +570,43 @@ class CaseRun {
     row.launches = plan.launches();
     row.prepare_us =
         contender.bound ? Known<double>(contender.bound->prepare_us()) : Known<double>::unknown(contender.reason);
+    describe_ledger(plan, row);
+  }
+
+  void describe_ledger(const Plan& plan, Row& row) const {
+    std::vector<bool> touched(plan.tensors().size(), false);
+    const auto touches = [&](const std::vector<Access>& accesses) {
+      std::vector<Touch> all;
+      for (const Access& access : accesses) {
+        if (access.bytes == 0) continue;  // only keeps the tensor alive
+        touched[static_cast<std::size_t>(access.tensor)] = true;
+        all.push_back({plan.tensor(access.tensor).name, access.bytes});
+      }
+      return all;
+    };
     for (const Step& step : plan.steps()) {
       row.steps.push_back({.name = step.name,
                            .kernel = step.kernel,
                            .bytes_read = step.bytes_read(),
                            .bytes_written = step.bytes_written(),
-                           .flops = step.flops});
+                           .flops = step.flops,
+                           .reads = touches(step.reads),
+                           .writes = touches(step.writes)});
+    }
+    for (std::size_t i = 0; i < touched.size(); ++i) {
+      const PlanTensor& tensor = plan.tensors()[i];
+      if (!touched[i]) continue;
+      TensorRow made = {.name = tensor.name,
+                        .storage = std::string(name_of(tensor.storage)),
+                        .dtype = tensor.dtype,
+                        .dims = {tensor.rows, tensor.cols}};
+      if (tensor.storage == Storage::op) {
+        const TensorSpec& spec = spec_.tensors[i];
+        made.dims = spec.dims;
+        made.compulsory_read_bytes = spec.read_bytes;
+        made.compulsory_write_bytes = spec.write_bytes;
+      }
+      row.tensors.push_back(std::move(made));
     }
   }
 

@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "harness/case_keys.h"
-#include "harness/sha256.h"
+#include "reports/sha256.h"
 #include "harness/yaml.h"
 
 namespace fusebench {

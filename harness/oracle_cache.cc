@@ -20,7 +20,7 @@
 #include <system_error>
 
 #include "harness/oracle.h"
-#include "harness/sha256.h"
+#include "reports/sha256.h"
 
 namespace fusebench {
 namespace {

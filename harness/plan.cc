@@ -53,6 +53,18 @@ std::vector<Life> lives_of(const Plan& plan) {
 std::int64_t Step::bytes_read() const { return sum(reads); }
 std::int64_t Step::bytes_written() const { return sum(writes); }
 
+std::string_view name_of(Storage storage) {
+  switch (storage) {
+    case Storage::op:
+      return "op";
+    case Storage::prepared:
+      return "prepared";
+    case Storage::workspace:
+      return "workspace";
+  }
+  return "?";
+}
+
 Plan::Plan(const OpSpec& spec) {
   for (const TensorSpec& tensor : spec.tensors) {
     tensors_.push_back({tensor.name, Storage::op, tensor.dtype, tensor.rows, tensor.cols});

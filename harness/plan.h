@@ -76,9 +76,10 @@ enum class Storage : std::uint8_t {
   prepared,   ///< made once from weights by a preparation step; lives as long as the plan
   workspace,  ///< an intermediate: memory is shared between tensors whose lives do not overlap
 };
+std::string_view name_of(Storage storage);
 
 struct PlanTensor {
-  std::string name;
+  std::string name;  ///< one of its own in the plan
   Storage storage = Storage::workspace;
   DType dtype = DType::fp32;
   std::int64_t rows = 1;

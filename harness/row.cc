@@ -304,6 +304,15 @@ void put_plan(Writer& out, const Row& row) {
   out.put("repro", row.repro);
 }
 
+// Parts of one tensor are one entry.
+Json to_json(const std::vector<Touch>& touches) {
+  Json json = Json::object();
+  for (const Touch& touch : touches) {
+    json[touch.tensor] = json.value(touch.tensor, std::int64_t{0}) + touch.bytes;
+  }
+  return json;
+}
+
 Json to_json(const StepRow& step) {
   Json json;
   Writer out(json);
@@ -320,7 +329,18 @@ Json to_json(const StepRow& step) {
   out.put("alone_dram_read_bytes", step.alone_dram_read_bytes);
   out.put("alone_dram_write_bytes", step.alone_dram_write_bytes);
   out.put_reason("traffic_reason");
+  json["reads"] = to_json(step.reads);
+  json["writes"] = to_json(step.writes);
   return json;
+}
+
+Json to_json(const TensorRow& tensor) {
+  return {{"name", tensor.name},
+          {"storage", tensor.storage},
+          {"dtype", name_of(tensor.dtype)},
+          {"dims", tensor.dims},
+          {"compulsory_read_bytes", tensor.compulsory_read_bytes},
+          {"compulsory_write_bytes", tensor.compulsory_write_bytes}};
 }
 
 }  // namespace
@@ -399,6 +419,8 @@ nlohmann::ordered_json to_json(const Row& row) {
   for (double mhz : row.samples_mhz) json["samples_mhz"].push_back(mhz > 0 ? Json(mhz) : Json());
   json["steps"] = Json::array();
   for (const StepRow& step : row.steps) json["steps"].push_back(to_json(step));
+  json["tensors"] = Json::array();
+  for (const TensorRow& tensor : row.tensors) json["tensors"].push_back(to_json(tensor));
   json["mutants"] = Json::array();
   for (const Mutant& mutant : row.mutants.value.value_or(std::vector<Mutant>())) {
     json["mutants"].push_back({{"name", mutant.name}, {"outcome", name_of(mutant.outcome)}});

@@ -63,6 +63,12 @@ struct Ratio {
 /// Of rounds that both took part in. With fewer than kSamplesFor95 of them lo and hi are NaN, which becomes null.
 Known<Ratio> paired_speedup(std::span<const double> base_us, std::span<const double> subject_us);
 
+/// What a step declares that it touches of a tensor.
+struct Touch {
+  std::string tensor;
+  std::int64_t bytes = 0;
+};
+
 struct StepRow {
   std::string name;
   std::string kernel;
@@ -72,6 +78,16 @@ struct StepRow {
   Known<double> time_us, alone_us;
   Known<std::int64_t> dram_read_bytes, dram_write_bytes;
   Known<std::int64_t> alone_dram_read_bytes, alone_dram_write_bytes;
+  std::vector<Touch> reads, writes;  ///< by tensor: bytes_read and bytes_written are their sums
+};
+
+/// A tensor of the op, or one that the plan made.
+struct TensorRow {
+  std::string name;
+  std::string storage;  ///< op, prepared or workspace
+  DType dtype = DType::fp16;
+  std::vector<std::int64_t> dims;
+  std::int64_t compulsory_read_bytes = 0, compulsory_write_bytes = 0;  ///< 0 but for the op's
 };
 
 struct Row {
@@ -115,6 +131,7 @@ struct Row {
   Known<std::string> clock_limits;
   std::string repro;
   std::vector<StepRow> steps;
+  std::vector<TensorRow> tensors;  ///< those that a step touches
 };
 
 /// Bytes that must cross the memory's interface inside a cold sample: the compulsory ones, but for what the cache may

@@ -27,7 +27,7 @@
 #include "harness/progress.h"
 #include "harness/ranges.h"
 #include "harness/sampler.h"
-#include "harness/sha256.h"
+#include "reports/sha256.h"
 #include "harness/shell.h"
 #include "reports/summary.h"
 #include "reports/write.h"

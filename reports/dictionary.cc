@@ -41,9 +41,15 @@ doubtful: a busy GPU, a MIG slice. Here too a null has its `*_reason` beside it.
 )md";
 
 constexpr std::string_view kArrays = R"md(
-Three arrays follow in `results.jsonl`: `samples_us`, every latency sample in the order taken (element i of every
-variant of a case was taken in round i); `steps`, one object a launch of the plan, as below; and `mutants`, the wrong
-outputs on which `--prove` tried the check, each with its `name` and `outcome`: rejected, equivalent or let through.
+Five arrays follow in `results.jsonl`:
+
+| array | holds |
+| --- | --- |
+| `samples_us` | every latency sample in the order taken; element i of every variant of a case was taken in the same round |
+| `samples_mhz` | the SM clock during each of them, null where it cannot be read |
+| `steps` | one object a launch of the plan, with the keys below, and `reads` and `writes`: the bytes that it declares, by tensor |
+| `tensors` | what the steps touch: `name`, `storage` (`op`: the op's own; `prepared`: made once from weights; `workspace`: an intermediate), `dtype`, `dims`, `compulsory_read_bytes`, `compulsory_write_bytes` |
+| `mutants` | the wrong outputs on which `--prove` tried the check, each with its `name` and `outcome`: rejected, equivalent or let through |
 
 )md";
 

@@ -1,4 +1,5 @@
-// The records as one page without dependencies: no script, no link, no font; all text escaped.
+// One page with everything in it: style, scripts, charts and the records. Nothing is loaded, and a content security
+// policy lets nothing else run. The page is drawn in the browser by reports/web.
 #pragma once
 
 #include <string>

@@ -7,7 +7,7 @@
 #include <functional>
 #include <set>
 
-#include "harness/sha256.h"
+#include "reports/sha256.h"
 #include "harness/yaml.h"
 #include "tests/catch.h"
 #include "tests/files.h"

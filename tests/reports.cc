@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "harness/row.h"
-#include "harness/sha256.h"
+#include "reports/sha256.h"
 #include "reports/columns.h"
 #include "reports/csv.h"
 #include "reports/dictionary.h"

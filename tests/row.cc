@@ -113,13 +113,15 @@ void check_reasons(const Json& json, std::span<const reports::Column> columns) {
 
 TEST_CASE("a record has the table's columns in the table's order, whatever is known") {
   std::vector<std::string> expected = names_of(reports::columns());
-  expected.insert(expected.end(), {"samples_us", "samples_mhz", "steps", "mutants"});
+  expected.insert(expected.end(), {"samples_us", "samples_mhz", "steps", "tensors", "mutants"});
   for (const Row& row : {full_row(), Row{}}) {
     CHECK(keys_of(to_json(row)) == expected);
     check_reasons(to_json(row), reports::columns());
   }
   const Json step = to_json(full_row()).at("steps").at(0);
-  CHECK(keys_of(step) == names_of(reports::step_columns()));
+  expected = names_of(reports::step_columns());
+  expected.insert(expected.end(), {"reads", "writes"});
+  CHECK(keys_of(step) == expected);
   check_reasons(step, reports::step_columns());
 }
 
@@ -143,6 +145,24 @@ TEST_CASE("statistics are derived from the samples") {
   CHECK(json["samples"] == 50);
   CHECK(json["samples_us"].size() == 50);
   CHECK(json["samples_us"][1] == 127);
+}
+
+TEST_CASE("the ledger is written by tensor; parts of one are one entry") {
+  Row row = full_row();
+  row.tensors = {{.name = "x", .storage = "op", .dtype = DType::bf16, .dims = {2, 8, 64}, .compulsory_read_bytes = 2048},
+                 {.name = "mlp.gate", .storage = "workspace", .dtype = DType::fp32, .dims = {16, 256}}};
+  row.steps.front().reads = {{"x", 1024}, {"x", 512}, {"mlp.gate", 8}};
+  row.steps.front().writes = {};
+  const Json json = to_json(row);
+  CHECK(json["steps"][0]["reads"] == Json({{"x", 1536}, {"mlp.gate", 8}}));
+  CHECK(json["steps"][0]["writes"] == Json::object());
+  CHECK(json["tensors"][0] == Json({{"name", "x"},
+                                    {"storage", "op"},
+                                    {"dtype", "bf16"},
+                                    {"dims", {2, 8, 64}},
+                                    {"compulsory_read_bytes", 2048},
+                                    {"compulsory_write_bytes", 0}}));
+  CHECK(json["tensors"][1]["storage"] == "workspace");
 }
 
 TEST_CASE("mutants are counted and listed; without them the counts are null") {

@@ -235,6 +235,20 @@ TEST_CASE("naive and fused take the same steps on both backends", "[variants]") 
   }
 }
 
+TEST_CASE("a plan's tensors have names of their own, so that a record can name them", "[variants]") {
+  for (const Op op : kOps) {
+    for (const Case& c : testing::conventions(op)) {
+      for (const char* variant : {"naive", "eigen", "fused"}) {
+        std::set<std::string> names;
+        const Plan plan = plan_of(c, variant);
+        for (const PlanTensor& tensor : plan.tensors()) names.insert(tensor.name);
+        INFO(case_id(c) << " " << variant);
+        CHECK(names.size() == plan.tensors().size());
+      }
+    }
+  }
+}
+
 TEST_CASE("limits are named", "[variants]") {
   const AttentionShape wide{.head_dim = 257};
   const AttentionShape widest{.head_dim = 256};

@@ -1,4 +1,4 @@
-#include "harness/sha256.h"
+#include "reports/sha256.h"
 
 #include <fmt/format.h>
 

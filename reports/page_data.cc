@@ -1,0 +1,96 @@
+#include "reports/page_data.h"
+
+#include <cmath>
+#include <span>
+
+#include "reports/columns.h"
+#include "reports/format.h"
+
+namespace fusebench::reports {
+
+namespace {
+
+Json value_of(const Json& object, std::string_view key) {
+  if (!object.is_object()) return {};
+  const auto found = object.find(key);
+  return found == object.end() ? Json() : *found;
+}
+
+Json array_of(const Json& object, std::string_view key) {
+  Json array = value_of(object, key);
+  return array.is_array() ? array : Json::array();
+}
+
+Json dictionary(std::span<const Column> all) {
+  Json list = Json::array();
+  for (const Column& column : all) list.push_back({column.name, column.unit, column.description, column.reason});
+  return list;
+}
+
+Json values_of(const Json& object, std::span<const Column> all) {
+  Json values = Json::array();
+  for (const Column& column : all) values.push_back(value_of(object, column.name));
+  return values;
+}
+
+Json rounded(const Json& numbers, double steps_a_unit) {
+  Json list = Json::array();
+  for (const Json& number : numbers) {
+    if (!number.is_number()) {
+      list.push_back(nullptr);
+      continue;
+    }
+    const double value = std::round(number.get<double>() * steps_a_unit) / steps_a_unit;
+    const bool is_whole = std::abs(value) < 1e15 && value == std::floor(value);
+    list.push_back(is_whole ? Json(static_cast<std::int64_t>(value)) : Json(value));
+  }
+  return list;
+}
+
+Json packed(const Json& row) {
+  Json steps = Json::array();
+  for (const Json& step : steps_of(row)) {
+    Json values = values_of(step, step_columns());
+    for (const char* key : {"reads", "writes"}) {
+      const Json touches = value_of(step, key);
+      values.push_back(touches.is_object() ? touches : Json::object());
+    }
+    steps.push_back(std::move(values));
+  }
+  return {{"values", values_of(row, columns())},
+          {"samples_us", rounded(array_of(row, "samples_us"), 1e4)},
+          {"samples_mhz", rounded(array_of(row, "samples_mhz"), 1)},
+          {"steps", std::move(steps)},
+          {"tensors", array_of(row, "tensors")},
+          {"mutants", array_of(row, "mutants")}};
+}
+
+// A script element ends at "</script", whatever it holds; "<!--" changes how it is read.
+std::string in_script(const Json& json) {
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) out += c == '<' ? std::string("\\u003c") : std::string(1, c);
+  return out;
+}
+
+}  // namespace
+
+std::string page_title(const Records& records) {
+  const std::string name = text_of(records.header, "name");
+  return "fusebench" + (name.empty() ? "" : ": " + name);
+}
+
+std::string page_data(const Records& records) {
+  Json rows = Json::array();
+  for (const Json& row : records.rows) rows.push_back(packed(row));
+  return in_script({{"title", page_title(records)},
+                    {"header", records.header},
+                    {"warnings", warnings_of(records)},
+                    {"baseline", baseline_name(records)},
+                    {"columns", dictionary(columns())},
+                    {"step_columns", dictionary(step_columns())},
+                    {"rows", std::move(rows)}});
+}
+
+}  // namespace fusebench::reports

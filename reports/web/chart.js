@@ -1,0 +1,84 @@
+// Charts by Apache ECharts, where the page was built with it. Colours are Okabe and Ito's, which colour-blind readers can
+// tell apart; bars have patterns and points have shapes as well.
+const VARIANT_STYLES = {
+  naive: { color: "#8a8a8a", symbol: "triangle" },
+  cublas: { color: "#0072b2", symbol: "rect" },
+  eigen: { color: "#0072b2", symbol: "rect" },
+  fused: { color: "#d55e00", symbol: "circle" },
+};
+const OTHER_STYLES = [
+  { color: "#009e73", symbol: "diamond" },
+  { color: "#cc79a7", symbol: "pin" },
+  { color: "#56b4e9", symbol: "roundRect" },
+  { color: "#e69f00", symbol: "arrow" },
+];
+const PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8a8a8a", "#f0e442"];
+
+function variantStyle(report, variant) {
+  if (VARIANT_STYLES[variant]) return VARIANT_STYLES[variant];
+  const others = [...new Set(report.rows.map((row) => row.variant))].filter((name) => !VARIANT_STYLES[name]);
+  return OTHER_STYLES[Math.max(others.indexOf(variant), 0) % OTHER_STYLES.length];
+}
+
+const hasCharts = () => typeof echarts !== "undefined";
+const NO_CHARTS = "Charts are drawn by Apache ECharts, which this build of fusebench does not have: run `npm ci` in reports/web, build again, then `fusebench report` on the run's folder. The figures are in the tables.";
+
+const openCharts = new Set();
+function cssColor(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+// Draws into a new element of `root`. `label` says what the chart shows, for those who cannot see it. The option is
+// ECharts' own; what all charts share is added here. Returns the chart, or null without ECharts.
+function drawChart(root, label, option, { height = 360, onclick = null } = {}) {
+  if (!hasCharts()) {
+    root.append(h("p", { class: "note" }, NO_CHARTS));
+    return null;
+  }
+  const element = h("div", { class: "chart", role: "img", "aria-label": label });
+  element.style.height = `${height}px`;
+  root.append(element);
+  const chart = echarts.init(element, null, { renderer: "canvas" });
+  const ink = cssColor("--ink");
+  const soft = cssColor("--soft");
+  const line = cssColor("--line");
+  const axis = (one) => ({
+    nameTextStyle: { color: soft },
+    axisLabel: { color: soft, ...one.axisLabel },
+    axisLine: { lineStyle: { color: line } },
+    splitLine: { show: one.type !== "category", lineStyle: { color: line } },
+    ...one,
+  });
+  const axes = (given) => (given === undefined ? undefined : Array.isArray(given) ? given.map(axis) : axis(given));
+  chart.setOption({
+    animation: false,
+    color: PALETTE,
+    backgroundColor: "transparent",
+    textStyle: { color: ink, fontFamily: "system-ui, sans-serif" },
+    aria: { enabled: true, label: { description: label }, decal: { show: true } },
+    toolbox: { right: 8, feature: { saveAsImage: { title: "save as image", name: "fusebench", backgroundColor: cssColor("--paper"), pixelRatio: 2 } }, iconStyle: { borderColor: soft } },
+    ...option,
+    // Rich text is drawn into the canvas: the page's policy allows no inline styles.
+    tooltip: { renderMode: "richText", confine: true, backgroundColor: cssColor("--head"), borderColor: line, textStyle: { color: ink, fontSize: 12 }, ...option.tooltip },
+    legend: option.legend ? { type: "scroll", textStyle: { color: ink }, pageTextStyle: { color: ink }, ...option.legend } : undefined,
+    xAxis: axes(option.xAxis),
+    yAxis: axes(option.yAxis),
+  });
+  if (onclick) chart.on("click", onclick);
+  openCharts.add(chart);
+  return chart;
+}
+
+// Before a part is drawn anew.
+function disposeCharts(root) {
+  for (const chart of openCharts) {
+    if (!root.contains(chart.getDom())) continue;
+    chart.dispose();
+    openCharts.delete(chart);
+  }
+}
+
+window.addEventListener("resize", () => openCharts.forEach((chart) => chart.resize()));
+// Canvases keep the screen's width on paper, which is narrower.
+window.addEventListener("beforeprint", () => openCharts.forEach((chart) => chart.resize({ width: 680 })));
+window.addEventListener("afterprint", () => openCharts.forEach((chart) => chart.resize({ width: "auto" })));

@@ -1,0 +1,48 @@
+// Figures as text. Four significant digits, as fusebench prints them; a figure that is not known is a dash.
+const NONE = "\u2013";
+
+function fourDigits(value) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return NONE;
+  if (value === 0) return "0";
+  const magnitude = Math.floor(Math.log10(Math.abs(value)));
+  return value.toFixed(Math.min(Math.max(3 - magnitude, 0), 6));
+}
+
+const isKnown = (value) => value !== null && value !== undefined && Number.isFinite(value);
+const formatUs = (us) => fourDigits(us);
+const formatMb = (bytes) => (isKnown(bytes) ? fourDigits(bytes / 1e6) : NONE);
+const formatPercent = (part) => {
+  if (!isKnown(part)) return NONE;
+  if (part > 0 && part < 0.01) return "<1%";
+  if (part > 9.99) return ">999%";
+  // Never rounded to 100% from above: over the budget must look like it.
+  return `${part > 1 ? Math.ceil(part * 100) : Math.round(part * 100)}%`;
+};
+const formatSigned = (value, format) => (isKnown(value) ? `${value < 0 ? "\u2212" : "+"}${format(Math.abs(value))}` : NONE);
+
+function formatTimes(value, lo = null, hi = null) {
+  if (!isKnown(value)) return NONE;
+  const digits = value < 10 ? 2 : value < 100 ? 1 : 0;
+  const text = `${value.toFixed(digits)}x`;
+  return isKnown(lo) && isKnown(hi) ? `${text} [${lo.toFixed(digits)}, ${hi.toFixed(digits)}]` : text;
+}
+
+// us in the unit that suits it: for axes and headlines.
+function formatTime(us) {
+  if (!isKnown(us)) return NONE;
+  if (Math.abs(us) >= 1e6) return `${fourDigits(us / 1e6)} s`;
+  if (Math.abs(us) >= 1e3) return `${fourDigits(us / 1e3)} ms`;
+  return `${fourDigits(us)} \u00b5s`;
+}
+
+function formatBytes(bytes) {
+  if (!isKnown(bytes)) return NONE;
+  for (const [size, unit] of [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"]]) {
+    if (Math.abs(bytes) >= size) return `${fourDigits(bytes / size)} ${unit}`;
+  }
+  return `${bytes} B`;
+}
+
+function plural(count, noun) {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}

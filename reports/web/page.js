@@ -1,0 +1,224 @@
+// The page's frame: what is said first, the filters, and the parts, each drawn when it comes into view.
+
+// { id, title, about, isNeeded?(report), render(root, view) }. `view` has { report, state, rows, groups, selected }: the rows
+// and groups that the filters leave, and the group that is looked at, which may be null. parts/*.js add theirs.
+const PARTS = [];
+
+class Page {
+  constructor(report) {
+    this.report = report;
+    this.state = new State();
+    this.parts = PARTS.filter((part) => !part.isNeeded || part.isNeeded(report));
+    this.sections = new Map();
+    applyTheme(this.state.get("theme"));
+    replaceChildren(document.getElementById("page"), this.head(), this.main());
+    this.observer = new IntersectionObserver((entries) => this.onSeen(entries), { rootMargin: "400px" });
+    for (const { section } of this.sections.values()) this.observer.observe(section);
+    this.state.listen((keys) => this.onChange(keys));
+    this.update();
+    this.goTo(this.state.get("at"));
+    // Paper shows all parts, drawn or not.
+    window.addEventListener("beforeprint", () => this.drawAll());
+  }
+
+  head() {
+    const links = this.parts.map((part) => h("a", { href: `#${part.id}`, onclick: (event) => this.onLink(event, part.id) }, part.title));
+    return h("header", {},
+      h("h1", {}, this.report.title),
+      h("div", { class: "right" }, this.themeButton()),
+      countsOf(this.report),
+      this.report.warnings.map((warning) => h("p", { class: "warning" }, `Warning: ${warning}`)),
+      h("nav", { "aria-label": "parts" }, links));
+  }
+
+  main() {
+    const main = h("main");
+    if (this.report.rows.length > 0) main.append(this.filters());
+    for (const part of this.parts) {
+      const body = h("div", { class: "body" });
+      const section = h("section", { id: part.id, "aria-label": part.title },
+        h("h2", {}, part.title), h("p", { class: "soft" }, part.about), body);
+      this.sections.set(part.id, { part, section, body, isSeen: false, isStale: true });
+      main.append(section);
+    }
+    return main;
+  }
+
+  // --- filters ---
+
+  filters() {
+    this.search = h("input", { type: "search", id: "search", placeholder: "search cases, variants, kernels   /", "aria-label": "search",
+      oninput: () => this.state.set({ q: this.search.value, row: "" }) });
+    this.facets = h("div", { class: "facets" });
+    this.shown = h("span", { class: "soft", role: "status", "aria-live": "polite" });
+    const reset = h("button", { type: "button", id: "reset", onclick: () => this.reset() }, "show all");
+    document.addEventListener("keydown", (event) => {
+      if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName)) return;
+      event.preventDefault();
+      this.search.focus();
+    });
+    return h("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() }, this.search, this.facets, this.shown, reset);
+  }
+
+  reset() {
+    this.state.set({ q: "", row: "", ...Object.fromEntries(FACETS.map((facet) => [facet, []])) });
+  }
+
+  updateFilters() {
+    if (!this.search) return;
+    if (this.search.value !== this.state.get("q")) this.search.value = this.state.get("q");
+    replaceChildren(this.facets, FACETS.map((facet) => this.facet(facet)));
+    const all = this.report.rows.length;
+    this.shown.textContent = this.view.rows.length === all ? plural(all, "row") : `${this.view.rows.length} of ${plural(all, "row")}`;
+  }
+
+  // One button for each value, where there is more than one.
+  facet(facet) {
+    const counts = new Map();
+    for (const row of this.report.rows) counts.set(String(row[facet]), (counts.get(String(row[facet])) ?? 0) + 1);
+    if (counts.size < 2) return null;
+    const chosen = this.state.get(facet);
+    const toggle = (value) => this.state.set({ [facet]: chosen.includes(value) ? chosen.filter((one) => one !== value) : [...chosen, value], row: "" });
+    return h("fieldset", { "data-facet": facet }, h("legend", {}, facet),
+      [...counts].map(([value, count]) =>
+        h("button", { type: "button", "aria-pressed": String(chosen.includes(value)), title: plural(count, "row"), onclick: () => toggle(value) }, value)));
+  }
+
+  // --- what the filters leave ---
+
+  update() {
+    const rows = filteredRows(this.report, this.state);
+    const groups = rows.length === this.report.rows.length ? this.report.groups : groupByCase(rows);
+    const selected = groups.find((group) => group.key === this.state.get("case")) ?? mostTelling(groups);
+    this.view = { report: this.report, state: this.state, rows, groups, selected, open: (row) => this.openRow(row) };
+    this.updateFilters();
+  }
+
+  onChange(keys) {
+    if (keys === null || keys.includes("theme")) applyTheme(this.state.get("theme"));
+    const focused = focusPath(document.activeElement);
+    this.update();
+    for (const entry of this.sections.values()) {
+      // A part that only keeps something of its own in the address has drawn it already.
+      if (keys !== null && entry.part.keeps && keys.every((key) => entry.part.keeps.includes(key))) continue;
+      entry.isStale = true;
+      if (entry.isSeen) this.draw(entry);
+    }
+    refocus(focused);
+    if (keys === null) this.goTo(this.state.get("at"));
+  }
+
+  onSeen(entries) {
+    for (const { target, isIntersecting } of entries) {
+      const entry = this.sections.get(target.id);
+      entry.isSeen = isIntersecting;
+      if (isIntersecting) this.draw(entry);
+    }
+  }
+
+  draw(entry) {
+    if (!entry.isStale) return;
+    entry.isStale = false;
+    disposeCharts(entry.body);
+    // A part that fails says so, and the others stand.
+    try {
+      const fresh = [];
+      replaceChildren(entry.body, fresh);
+      if (this.view.rows.length === 0) entry.body.append(h("p", { class: "note" }, this.report.rows.length === 0 ? "The run has no rows." : "No row is left by the filters."));
+      else entry.part.render(entry.body, this.view);
+    } catch (error) {
+      console.error(error);
+      entry.body.append(h("p", { class: "warning" }, `This part could not be drawn: ${error.message}`));
+    }
+  }
+
+  drawAll() {
+    for (const entry of this.sections.values()) this.draw(entry);
+  }
+
+  // --- getting about ---
+
+  onLink(event, id) {
+    event.preventDefault();
+    this.state.values.at = id;
+    history.replaceState(null, "", this.state.address());
+    this.goTo(id);
+  }
+
+  goTo(id) {
+    const entry = this.sections.get(id);
+    if (!entry) return;
+    this.draw(entry);
+    entry.section.scrollIntoView();
+    entry.section.querySelector("h2").setAttribute("tabindex", "-1");
+    entry.section.querySelector("h2").focus({ preventScroll: true });
+  }
+
+  // Shows a row where it stands in the table.
+  openRow(row) {
+    this.state.set({ row: String(row.index), case: `${row.case_id} (${row.mode})`, at: "table" });
+    this.goTo("table");
+  }
+
+  themeButton() {
+    const next = { "": "dark", dark: "light", light: "" };
+    const names = { "": "system", dark: "dark", light: "light" };
+    const button = h("button", { type: "button", id: "theme", title: "colours: the system's, dark or light" });
+    const tell = () => { button.textContent = `colours: ${names[this.state.get("theme")] ?? "system"}`; };
+    button.addEventListener("click", () => { this.state.set({ theme: next[this.state.get("theme")] ?? "" }); tell(); });
+    this.state.listen(tell);
+    tell();
+    return button;
+  }
+}
+
+function applyTheme(theme) {
+  if (theme === "dark" || theme === "light") document.documentElement.dataset.theme = theme;
+  else delete document.documentElement.dataset.theme;
+}
+
+function countsOf(report) {
+  const order = ["pass", "fail", "no_power", "unsupported", "error", "crashed", "timeout"];
+  const counts = new Map();
+  for (const row of report.rows) counts.set(row.verdict, (counts.get(row.verdict) ?? 0) + 1);
+  const rank = (verdict) => (order.includes(verdict) ? order.indexOf(verdict) : order.length);
+  const sorted = [...counts].sort(([a], [b]) => rank(a) - rank(b));
+  return h("p", { id: "counts" }, plural(report.rows.length, "row"),
+    sorted.map(([verdict, count], i) => [i === 0 ? ": " : ", ", verdictText(verdict, `${count} ${verdict}`)]));
+}
+
+function verdictText(verdict, text = verdict) {
+  const css = verdict === "pass" ? "pass" : verdict === "unsupported" ? "soft" : "fail";
+  return h("span", { class: css }, text);
+}
+
+// A block says more than an op, and three variants more than one.
+function mostTelling(groups) {
+  const worth = (group) => 4 * (group.op === "block") + group.rows.filter((row) => row.verdict === "pass").length;
+  return groups.reduce((best, group) => (best === null || worth(group) > worth(best) ? group : best), null);
+}
+
+// Choosing the case that a part looks at. Long lists are narrowed by the search above.
+function caseChooser(view) {
+  const index = view.groups.indexOf(view.selected);
+  const choose = (group) => view.state.set({ case: group.key });
+  const select = h("select", { "aria-label": "case", class: "case", onchange: (event) => choose(view.groups[event.target.selectedIndex]) },
+    view.groups.map((group) => h("option", { selected: group === view.selected }, group.key)));
+  const step = (by, text, label) => h("button", { type: "button", "aria-label": label, disabled: view.groups[index + by] === undefined, onclick: () => choose(view.groups[index + by]) }, text);
+  return h("p", { class: "chooser" }, step(-1, "\u2190", "previous case"), select, step(1, "\u2192", "next case"));
+}
+
+// Parts are drawn anew when something is chosen in them: the same control has the focus again.
+function focusPath(element) {
+  const section = element?.closest?.("section[id], form");
+  if (!section) return null;
+  const same = [...section.querySelectorAll("button, select, input, [tabindex]")];
+  return { section: section.id ? `#${section.id}` : "form", at: same.indexOf(element), tag: element.tagName, text: element.textContent };
+}
+
+function refocus(path) {
+  if (path === null || document.activeElement !== document.body) return;
+  const all = [...(document.querySelector(path.section)?.querySelectorAll("button, select, input, [tabindex]") ?? [])];
+  const same = all[path.at]?.tagName === path.tag ? all[path.at] : all.find((one) => one.tagName === path.tag && one.textContent === path.text);
+  same?.focus({ preventScroll: true });
+}

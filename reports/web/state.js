@@ -1,0 +1,58 @@
+// What the reader chose. It is kept in the address, so that a link shows what its sender saw.
+const FACETS = ["op", "dtype", "variant", "verdict", "mode"];
+// Keys of single values, and what they are when the address does not have them.
+const DEFAULTS = { q: "", case: "", sort: "", group: "", theme: "", row: "" };
+
+class State {
+  constructor() {
+    this.listeners = [];
+    this.values = this.read();
+    window.addEventListener("hashchange", () => {
+      this.values = this.read();
+      this.tell();
+    });
+  }
+  // #traffic is a plain link to a part; #q=mlp&variant=fused are choices, `at` among them is the part.
+  read() {
+    const hash = location.hash.slice(1);
+    const values = { ...DEFAULTS, at: hash.includes("=") ? "" : decodeURIComponent(hash) };
+    for (const facet of FACETS) values[facet] = [];
+    if (!hash.includes("=")) return values;
+    for (const [key, value] of new URLSearchParams(hash)) {
+      if (FACETS.includes(key)) values[key].push(value);
+      else values[key] = value;
+    }
+    return values;
+  }
+  get(key) {
+    return this.values[key] ?? "";
+  }
+  set(changes) {
+    Object.assign(this.values, changes);
+    history.replaceState(null, "", this.address());
+    this.tell(Object.keys(changes));
+  }
+  address() {
+    const parameters = new URLSearchParams();
+    for (const [key, value] of Object.entries(this.values)) {
+      if (Array.isArray(value)) value.forEach((one) => parameters.append(key, one));
+      else if (value !== "" && value !== null && value !== undefined) parameters.set(key, value);
+    }
+    const text = parameters.toString();
+    return text === "" ? location.pathname + location.search : `#${text}`;
+  }
+  // Listeners hear which keys changed; all of them when the address did.
+  listen(listener) {
+    this.listeners.push(listener);
+  }
+  tell(keys = null) {
+    for (const listener of this.listeners) listener(keys);
+  }
+}
+
+function filteredRows(report, state) {
+  const words = state.get("q").toLowerCase().split(/\s+/).filter(Boolean);
+  const chosen = FACETS.map((facet) => [facet, new Set(state.get(facet))]).filter(([, values]) => values.size > 0);
+  return report.rows.filter((row) =>
+    chosen.every(([facet, values]) => values.has(String(row[facet]))) && words.every((one) => row.search.includes(one)));
+}

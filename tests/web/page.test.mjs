@@ -1,0 +1,74 @@
+// The page as a whole: it opens from a file, asks for nothing, and its frame works.
+import assert from "node:assert/strict";
+import { openRun, pageTest, screenshot } from "./browser.mjs";
+import { header, mlpRows, row } from "./records.mjs";
+
+pageTest("opens without a complaint or a request, and says first what came out", async () => {
+  const page = await openRun([header(), ...mlpRows(), row({ shape: { seq: 1 }, verdict: "fail", reason: "rel_l2 over its budget" })]);
+  assert.equal(await page.textContent("#counts"), "4 rows: 3 pass, 1 fail");
+  assert.equal(await page.title(), "fusebench: made_up");
+  await page.evaluate(() => window.scrollTo(0, document.body.scrollHeight));
+  await page.waitForTimeout(200);
+  assert.deepEqual(page.complaints, []);
+  await screenshot(page, "page");
+});
+
+pageTest("the policy lets nothing else run", async () => {
+  const page = await openRun([header(), ...mlpRows()]);
+  await page.evaluate(() => {
+    const script = document.createElement("script");
+    script.textContent = "window.ran = true";
+    document.body.append(script);
+    const image = document.createElement("img");
+    image.src = "https://example.invalid/x.png";
+    document.body.append(image);
+  });
+  await page.waitForTimeout(100);
+  assert.equal(await page.evaluate(() => window.ran), undefined);
+  assert.equal(page.complaints.length >= 2, true);
+});
+
+pageTest("search and facets narrow the rows, and the address brings them back", async () => {
+  const page = await openRun([header(), ...mlpRows(), row({ shape: { seq: 1 }, variant: "fused" })]);
+  await page.keyboard.press("/");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "search");
+  await page.keyboard.type("s2048");
+  await page.waitForFunction(() => document.querySelector("[role=status]").textContent === "3 of 4 rows");
+  await page.click("[data-facet=variant] button:has-text('fused')");
+  assert.equal(await page.textContent("[role=status]"), "1 of 4 rows");
+  const address = page.url();
+  assert.match(address, /q=s2048/);
+  assert.match(address, /variant=fused/);
+  await page.reload();
+  assert.equal(await page.textContent("[role=status]"), "1 of 4 rows");
+  assert.equal(await page.inputValue("#search"), "s2048");
+  await page.click("#reset");
+  assert.equal(await page.textContent("[role=status]"), "4 rows");
+  assert.deepEqual(page.complaints, []);
+});
+
+pageTest("dark and light follow the system or the reader", async () => {
+  const page = await openRun([header(), ...mlpRows()], { colorScheme: "dark" });
+  const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  assert.equal(await paper(), "rgb(13, 17, 23)");
+  await page.click("#theme"); // dark, whatever the system has
+  await page.click("#theme"); // light
+  assert.equal(await paper(), "rgb(255, 255, 255)");
+  assert.match(page.url(), /theme=light/);
+});
+
+pageTest("hostile text is shown as text", async () => {
+  const evil = `</script><script>window.ran = 1</script><img src=x onerror="window.ran = 2">"',\n=1+1`;
+  const page = await openRun([header({ name: evil, warnings: [evil] }), row({ variant: evil, kernel: evil, reason: evil, verdict: "fail", case_id: evil })]);
+  await page.evaluate(() => window.scrollTo(0, document.body.scrollHeight));
+  await page.waitForTimeout(100);
+  assert.equal(await page.evaluate(() => window.ran), undefined);
+  assert.equal(await page.$$eval("img", (all) => all.length), 0);
+  assert.equal((await page.textContent(".warning")).includes("</script>"), true);
+  assert.deepEqual(page.complaints, []);
+});
+
+pageTest("without scripts the page says what it would say first", async () => {
+  const page = await openRun([header(), ...mlpRows()], { javaScriptEnabled: false });
+  assert.match(await page.textContent("noscript"), /mlp\/fp16/);
+});
