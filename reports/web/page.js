@@ -1,6 +1,6 @@
 // The page's frame: what is said first, the filters, and the parts, each drawn when it comes into view.
 
-// { id, title, about, isNeeded?(report), render(root, view) }. `view` has { report, state, rows, groups, selected }: the rows
+// { id, order, title, about, isNeeded?(report), keeps?, render(root, view) }. `view` has { report, state, rows, groups, selected }: the rows
 // and groups that the filters leave, and the group that is looked at, which may be null. parts/*.js add theirs.
 const PARTS = [];
 
@@ -8,7 +8,7 @@ class Page {
   constructor(report) {
     this.report = report;
     this.state = new State();
-    this.parts = PARTS.filter((part) => !part.isNeeded || part.isNeeded(report));
+    this.parts = PARTS.sort((a, b) => a.order - b.order).filter((part) => !part.isNeeded || part.isNeeded(report));
     this.sections = new Map();
     applyTheme(this.state.get("theme"));
     replaceChildren(document.getElementById("page"), this.head(), this.main());
