@@ -9,6 +9,7 @@
 #include "harness/progress.h"
 #include "harness/run.h"
 #include "reports/compare_text.h"
+#include "reports/write.h"
 
 namespace fusebench {
 namespace {
@@ -35,12 +36,32 @@ std::string rendered(const reports::Comparison& comparison, const CompareCommand
                                    {.colour = wants_colour(STDOUT_FILENO), .width = terminal_width(STDOUT_FILENO)});
 }
 
+// Said before anything is read.
+void check_page(const fs::path& page) {
+  const fs::path folder = page.has_parent_path() ? page.parent_path() : fs::path(".");
+  if (fs::is_directory(page)) {
+    throw UsageError(fmt::format("--html {}: is a folder; name a file in it, such as {}", page.string(),
+                                 (page / "compare.html").string()));
+  }
+  if (!fs::is_directory(folder) || access(folder.c_str(), W_OK | X_OK) != 0) {
+    throw UsageError(fmt::format("--html {}: {} {}; name a file in a folder that can be written", page.string(),
+                                 folder.string(), fs::is_directory(folder) ? "is not writable" : "is not a folder"));
+  }
+}
+
+// stdout is for a program where JSON or markdown was asked for.
+void write_page(const reports::Comparison& comparison, const CompareCommand& command) {
+  reports::write_atomically(command.html, reports::comparison_page(comparison));
+  if (!command.json && !command.markdown) fmt::print("page: {}\n", command.html.string());
+}
+
 }  // namespace
 
 int compare_runs(const CompareCommand& command) {
   if (!std::isfinite(command.threshold_percent) || command.threshold_percent < 0) {
     throw UsageError(fmt::format("--threshold {}: is a percentage of 0 or more", command.threshold_percent));
   }
+  if (!command.html.empty()) check_page(command.html);
   const reports::Comparison comparison = reports::compare(records_at(command.base), records_at(command.current),
                                                           {.threshold = command.threshold_percent / 100,
                                                            .base_path = command.base.string(),
@@ -49,8 +70,9 @@ int compare_runs(const CompareCommand& command) {
     throw UsageError(comparison.refusal + "; --force compares them all the same");
   }
   std::fputs(rendered(comparison, command).c_str(), stdout);
+  if (!command.html.empty()) write_page(comparison, command);
   if (reports::joined(comparison) == 0) {
-    std::fputs("fusebench: the runs have no row in common\n", stderr);
+    std::fputs("fusebench: the runs have no row in common; compare runs of the same sweep and backend\n", stderr);
     return kDidNotRun;
   }
   return reports::regressions(comparison) > 0 ? kRegressed : kPassed;

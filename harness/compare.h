@@ -8,6 +8,7 @@ namespace fusebench {
 struct CompareCommand {
   std::filesystem::path base, current;  ///< a run's folder, or its results.jsonl
   double threshold_percent = 3;
+  std::filesystem::path html;  ///< a page to write besides what is printed; empty: none
   bool json = false;
   bool markdown = false;
   bool force = false;  ///< compare runs of different devices

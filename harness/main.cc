@@ -148,6 +148,7 @@ int dispatch(int argc, char** argv) {
       ->option_text("PERCENT [3]");
   CLI::Option& json = *compare.add_flag("--json", comparison.json, "print everything as one JSON object");
   compare.add_flag("--markdown", comparison.markdown, "print a comment for a pull request")->excludes(&json);
+  compare.add_option("--html", comparison.html, "also write the comparison as a page into this file");
   compare.add_flag("--force", comparison.force, "compare runs of different devices");
   compare.footer(
       "Exit code: 0 no regression, 2 bad usage or different devices, 3 no row in common, 4 a row is slower than base "

@@ -1,5 +1,8 @@
+#include <fmt/format.h>
+
 #include "reports/bootstrap.h"
 #include "reports/compare_text.h"
+#include "reports/html.h"
 
 namespace fusebench::reports {
 
@@ -16,6 +19,13 @@ Json value_or_null(const std::optional<T>& value) {
 }
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+std::string name_of(const Side& side, const std::string& otherwise) {
+  for (const std::string& name : {side.path, side.name, side.run_id}) {
+    if (!name.empty()) return name;
+  }
+  return otherwise;
+}
 
 Json json_of(const Timing& timing) {
   return {{"median_us", value_or_null(timing.median_us)},
@@ -53,7 +63,7 @@ Json json_of(const ComparedRow& row) {
 
 }  // namespace
 
-std::string comparison_json(const Comparison& comparison) {
+Json comparison_data(const Comparison& comparison) {
   Json json = {{"schema", 1},
                {"base", json_of(comparison.base)},
                {"new", json_of(comparison.current)},
@@ -70,7 +80,21 @@ std::string comparison_json(const Comparison& comparison) {
   }
   for (Kind kind : kKinds) json["counts"][std::string(name_of(kind))] = count(comparison, kind);
   for (const ComparedRow& row : comparison.rows) json["rows"].push_back(json_of(row));
-  return json.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+  return json;
+}
+
+std::string comparison_json(const Comparison& comparison) {
+  return comparison_data(comparison).dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string comparison_page(const Comparison& comparison) {
+  const std::string title =
+      fmt::format("fusebench: {} against {}", name_of(comparison.current, "new"), name_of(comparison.base, "base"));
+  Json data = {{"kind", "compare"},
+               {"title", title},
+               {"said", {{"counts", counts_of(comparison)}, {"regressions", regressions_of(comparison)}}}};
+  data.update(comparison_data(comparison));
+  return page_of(title, comparison_table(comparison, {}), data);
 }
 
 }  // namespace fusebench::reports

@@ -17,7 +17,10 @@ struct TableStyle {
 /// For a terminal: what was compared, a line a row with regressions first, what changed under it, then the counts.
 std::string comparison_table(const Comparison& comparison, const TableStyle& style);
 /// The whole structure, one object.
+Json comparison_data(const Comparison& comparison);
 std::string comparison_json(const Comparison& comparison);
+/// The same with the page's `kind`, `title` and first words (`said`), as one self-contained page (reports/html.h).
+std::string comparison_page(const Comparison& comparison);
 /// For a pull request: regressions and changes open, rows that did not change folded.
 std::string comparison_markdown(const Comparison& comparison);
 

@@ -38,16 +38,26 @@ std::string policy(const WebAssets& assets) {
   if (!assets.echarts.empty()) scripts += " " + source_of(assets.echarts);
   // data: and blob: are for saving a chart as an image.
   return fmt::format(
-      "default-src 'none'; script-src {}; style-src {}; img-src data: blob:; base-uri 'none'; form-action 'none'", scripts,
-      source_of(assets.style));
+      "default-src 'none'; script-src {}; style-src {}; img-src data: blob:; base-uri 'none'; form-action 'none'",
+      scripts, source_of(assets.style));
 }
 
 std::string script(std::string_view text) { return fmt::format("<script>{}</script>\n", text); }
 
 // For browsers that run no scripts, and for those who look at the source.
-std::string without_scripts(const Records& records) {
-  return fmt::format("<noscript>\n<p>This page is drawn by a script. What it would say first:</p>\n<pre>{}</pre>\n</noscript>\n",
-                     escaped(summary(records, {})));
+std::string without_scripts(std::string_view text) {
+  return fmt::format(
+      "<noscript>\n<p>This page is drawn by a script. What it would say first:</p>\n<pre>{}</pre>\n</noscript>\n",
+      escaped(text));
+}
+
+// A script element ends at "</script", whatever it holds; "<!--" changes how it is read.
+std::string in_script(const Json& json) {
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) out += c == '<' ? std::string("\\u003c") : std::string(1, c);
+  return out;
 }
 
 }  // namespace
@@ -81,18 +91,22 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-std::string html_page(const Records& records) {
+std::string page_of(std::string_view title, std::string_view text, const Json& data) {
   const WebAssets& assets = web_assets();
-  const std::string title = page_title(records);
   return fmt::format(
              "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
              "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
              "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
              "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n<div id=\"page\"></div>\n",
              policy(assets), escaped(title), assets.style) +
-         without_scripts(records) +
-         fmt::format("<script type=\"application/json\" id=\"records\">{}</script>\n", page_data(records)) +
-         (assets.echarts.empty() ? std::string() : script(assets.echarts)) + script(assets.script) + "</body>\n</html>\n";
+         without_scripts(text) +
+         fmt::format("<script type=\"application/json\" id=\"records\">{}</script>\n", in_script(data)) +
+         (assets.echarts.empty() ? std::string() : script(assets.echarts)) + script(assets.script) +
+         "</body>\n</html>\n";
+}
+
+std::string html_page(const Records& records) {
+  return page_of(page_title(records), summary(records, {}), page_data(records));
 }
 
 }  // namespace fusebench::reports

@@ -65,15 +65,6 @@ Json packed(const Json& row) {
           {"mutants", array_of(row, "mutants")}};
 }
 
-// A script element ends at "</script", whatever it holds; "<!--" changes how it is read.
-std::string in_script(const Json& json) {
-  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  std::string out;
-  out.reserve(text.size());
-  for (const char c : text) out += c == '<' ? std::string("\\u003c") : std::string(1, c);
-  return out;
-}
-
 }  // namespace
 
 std::string page_title(const Records& records) {
@@ -81,16 +72,17 @@ std::string page_title(const Records& records) {
   return "fusebench" + (name.empty() ? "" : ": " + name);
 }
 
-std::string page_data(const Records& records) {
+Json page_data(const Records& records) {
   Json rows = Json::array();
   for (const Json& row : records.rows) rows.push_back(packed(row));
-  return in_script({{"title", page_title(records)},
-                    {"header", records.header},
-                    {"warnings", warnings_of(records)},
-                    {"baseline", baseline_name(records)},
-                    {"columns", dictionary(columns())},
-                    {"step_columns", dictionary(step_columns())},
-                    {"rows", std::move(rows)}});
+  return {{"kind", "run"},
+          {"title", page_title(records)},
+          {"header", records.header},
+          {"warnings", warnings_of(records)},
+          {"baseline", baseline_name(records)},
+          {"columns", dictionary(columns())},
+          {"step_columns", dictionary(step_columns())},
+          {"rows", std::move(rows)}};
 }
 
 }  // namespace fusebench::reports

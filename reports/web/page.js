@@ -25,7 +25,7 @@ class Page {
     const links = this.parts.map((part) => h("a", { href: `#${part.id}`, onclick: (event) => this.onLink(event, part.id) }, part.title));
     return h("header", {},
       h("h1", {}, this.report.title),
-      h("div", { class: "right" }, this.themeButton()),
+      h("div", { class: "right" }, themeButton(this.state)),
       countsOf(this.report),
       this.report.warnings.map((warning) => h("p", { class: "warning" }, `Warning: ${warning}`)),
       h("nav", { "aria-label": "parts" }, links));
@@ -33,7 +33,8 @@ class Page {
 
   main() {
     const main = h("main");
-    if (this.report.rows.length > 0) main.append(this.filters());
+    this.filters = new Filters(this.report.rows, this.state, "search cases, variants, kernels   /");
+    if (this.report.rows.length > 0) main.append(this.filters.form);
     for (const part of this.parts) {
       const body = h("div", { class: "body" });
       const section = h("section", { id: part.id, "aria-label": part.title },
@@ -44,46 +45,6 @@ class Page {
     return main;
   }
 
-  // --- filters ---
-
-  filters() {
-    this.search = h("input", { type: "search", id: "search", placeholder: "search cases, variants, kernels   /", "aria-label": "search",
-      oninput: () => this.state.set({ q: this.search.value, row: "" }) });
-    this.facets = h("div", { class: "facets" });
-    this.shown = h("span", { class: "soft", role: "status", "aria-live": "polite" });
-    const reset = h("button", { type: "button", id: "reset", onclick: () => this.reset() }, "show all");
-    document.addEventListener("keydown", (event) => {
-      if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName)) return;
-      event.preventDefault();
-      this.search.focus();
-    });
-    return h("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() }, this.search, this.facets, this.shown, reset);
-  }
-
-  reset() {
-    this.state.set({ q: "", row: "", ...Object.fromEntries(FACETS.map((facet) => [facet, []])) });
-  }
-
-  updateFilters() {
-    if (!this.search) return;
-    if (this.search.value !== this.state.get("q")) this.search.value = this.state.get("q");
-    replaceChildren(this.facets, FACETS.map((facet) => this.facet(facet)));
-    const all = this.report.rows.length;
-    this.shown.textContent = this.view.rows.length === all ? plural(all, "row") : `${this.view.rows.length} of ${plural(all, "row")}`;
-  }
-
-  // One button for each value, where there is more than one.
-  facet(facet) {
-    const counts = new Map();
-    for (const row of this.report.rows) counts.set(String(row[facet]), (counts.get(String(row[facet])) ?? 0) + 1);
-    if (counts.size < 2) return null;
-    const chosen = this.state.get(facet);
-    const toggle = (value) => this.state.set({ [facet]: chosen.includes(value) ? chosen.filter((one) => one !== value) : [...chosen, value], row: "" });
-    return h("fieldset", { "data-facet": facet }, h("legend", {}, facet),
-      [...counts].map(([value, count]) =>
-        h("button", { type: "button", "aria-pressed": String(chosen.includes(value)), title: plural(count, "row"), onclick: () => toggle(value) }, value)));
-  }
-
   // --- what the filters leave ---
 
   update() {
@@ -91,7 +52,7 @@ class Page {
     const groups = rows.length === this.report.rows.length ? this.report.groups : groupByCase(rows);
     const selected = groups.find((group) => group.key === this.state.get("case")) ?? mostTelling(groups);
     this.view = { report: this.report, state: this.state, rows, groups, selected, open: (row) => this.openRow(row) };
-    this.updateFilters();
+    this.filters.update(rows.length);
   }
 
   onChange(keys) {
@@ -159,17 +120,57 @@ class Page {
     this.state.set({ row: String(row.index), case: `${row.case_id} (${row.mode})`, at: "table" });
     this.goTo("table");
   }
+}
 
-  themeButton() {
-    const next = { "": "dark", dark: "light", light: "" };
-    const names = { "": "system", dark: "dark", light: "light" };
-    const button = h("button", { type: "button", id: "theme", title: "colours: the system's, dark or light" });
-    const tell = () => { button.textContent = `colours: ${names[this.state.get("theme")] ?? "system"}`; };
-    button.addEventListener("click", () => { this.state.set({ theme: next[this.state.get("theme")] ?? "" }); tell(); });
-    this.state.listen(tell);
-    tell();
-    return button;
+function themeButton(state) {
+  const next = { "": "dark", dark: "light", light: "" };
+  const names = { "": "system", dark: "dark", light: "light" };
+  const button = h("button", { type: "button", id: "theme", title: "colours: the system's, dark or light" });
+  const tell = () => { button.textContent = `colours: ${names[state.get("theme")] ?? "system"}`; };
+  button.addEventListener("click", () => { state.set({ theme: next[state.get("theme")] ?? "" }); tell(); });
+  state.listen(tell);
+  tell();
+  return button;
+}
+
+// The search and the facets above the parts. What is chosen is the state's.
+class Filters {
+  constructor(rows, state, placeholder) {
+    this.rows = rows;
+    this.state = state;
+    this.search = h("input", { type: "search", id: "search", placeholder, "aria-label": "search",
+      oninput: () => state.set({ q: this.search.value, row: "" }) });
+    this.facets = h("div", { class: "facets" });
+    this.shown = h("span", { class: "soft", role: "status", "aria-live": "polite" });
+    const all = () => state.set({ q: "", row: "", ...Object.fromEntries(state.facets.map((facet) => [facet, []])) });
+    const reset = h("button", { type: "button", id: "reset", onclick: all }, "show all");
+    document.addEventListener("keydown", (event) => {
+      if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName)) return;
+      event.preventDefault();
+      this.search.focus();
+    });
+    this.form = h("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() }, this.search, this.facets, this.shown, reset);
   }
+
+  // `count` rows are left.
+  update(count) {
+    if (this.search.value !== this.state.get("q")) this.search.value = this.state.get("q");
+    replaceChildren(this.facets, this.state.facets.map((facet) => facetButtons(facet, this.rows, this.state)));
+    const all = plural(this.rows.length, "row");
+    this.shown.textContent = count === this.rows.length ? all : `${count} of ${all}`;
+  }
+}
+
+// One button for each value, where there is more than one.
+function facetButtons(facet, rows, state) {
+  const counts = new Map();
+  for (const row of rows) counts.set(String(row[facet]), (counts.get(String(row[facet])) ?? 0) + 1);
+  if (counts.size < 2) return null;
+  const chosen = state.get(facet);
+  const toggle = (value) => state.set({ [facet]: chosen.includes(value) ? chosen.filter((one) => one !== value) : [...chosen, value], row: "" });
+  return h("fieldset", { "data-facet": facet }, h("legend", {}, facet),
+    [...counts].map(([value, count]) =>
+      h("button", { type: "button", "aria-pressed": String(chosen.includes(value)), title: plural(count, "row"), onclick: () => toggle(value) }, value)));
 }
 
 function applyTheme(theme) {

@@ -1,1 +1,3 @@
-new Page(readReport());
+const pageData = readData();
+if (pageData.kind === "compare") new ComparePage(decodeComparison(pageData));
+else new Page(decodeReport(pageData));

@@ -4,7 +4,8 @@ const FACETS = ["op", "dtype", "variant", "verdict", "mode"];
 const DEFAULTS = { q: "", case: "", sort: "", group: "", theme: "", row: "" };
 
 class State {
-  constructor() {
+  constructor(facets = FACETS) {
+    this.facets = facets;
     this.listeners = [];
     this.values = this.read();
     window.addEventListener("hashchange", () => {
@@ -16,10 +17,10 @@ class State {
   read() {
     const hash = location.hash.slice(1);
     const values = { ...DEFAULTS, at: hash.includes("=") ? "" : decodeURIComponent(hash) };
-    for (const facet of FACETS) values[facet] = [];
+    for (const facet of this.facets) values[facet] = [];
     if (!hash.includes("=")) return values;
     for (const [key, value] of new URLSearchParams(hash)) {
-      if (FACETS.includes(key)) values[key].push(value);
+      if (this.facets.includes(key)) values[key].push(value);
       else values[key] = value;
     }
     return values;
@@ -52,7 +53,7 @@ class State {
 
 function filteredRows(report, state) {
   const words = state.get("q").toLowerCase().split(/\s+/).filter(Boolean);
-  const chosen = FACETS.map((facet) => [facet, new Set(state.get(facet))]).filter(([, values]) => values.size > 0);
+  const chosen = state.facets.map((facet) => [facet, new Set(state.get(facet))]).filter(([, values]) => values.size > 0);
   return report.rows.filter((row) =>
     chosen.every(([facet, values]) => values.has(String(row[facet]))) && words.every((one) => row.search.includes(one)));
 }

@@ -1,0 +1,372 @@
+// The page of `fusebench compare`: what a run does differently from another. All ratios are new over base.
+
+const COMPARE_FACETS = ["latency", "op", "variant", "backend", "mode", "changed"];
+const LATENCY_HELP = {
+  slower: "the whole interval of new/base lies above 1 + noise",
+  faster: "the whole interval of new/base lies below 1 / (1 + noise)",
+  same: "the whole interval of new/base lies within the noise",
+  unsure: "more samples would tell, or the latency cannot be judged: the row says why",
+  gone: "only base has the row",
+  new: "only the new run has the row",
+};
+const COMPARE_WORDS = {
+  noise: "how far medians of one binary lie apart from run to run: within it a difference says nothing. * is assumed, since no run has measured it",
+  interval: "where the ratio of the medians lies, by chance within the runs alone, in so many of 100 repetitions",
+  mean: "geometric mean of the rows' new/base; it has no interval",
+};
+const LATENCY_SYMBOLS = { slower: "triangle", faster: "diamond", same: "circle", unsure: "emptyCircle" };
+const compareWord = (term, text = term) => h("abbr", { title: COMPARE_WORDS[term] }, text);
+const latencyCss = (latency) => ({ slower: "fail", gone: "fail", faster: "pass", unsure: "note", new: "soft" })[latency] ?? null;
+
+// --- data ---
+
+function decodeComparison(data) {
+  const order = Object.keys(data.counts);
+  const rows = data.rows.map((row, index) => {
+    const made = { ...row, index, op: row.case_id?.split("/")[0] ?? null, mode: modeOf(row), changed: row.changes.length > 0 ? "yes" : "no" };
+    made.label = `${row.case_id}/${row.variant}`;
+    made.rank = (row.regression ? 0 : order.length) + order.indexOf(row.latency);
+    made.search = [made.label, made.mode, row.latency, row.regression, row.latency_reason, ...row.changes.map((change) => change.column)].filter(Boolean).join(" ").toLowerCase();
+    return made;
+  });
+  return { ...data, rows, percent: Math.round(data.confidence * 100) };
+}
+
+const distance = (row) => (isKnown(row.new_over_base) && row.new_over_base > 0 ? Math.abs(Math.log(row.new_over_base)) : -1);
+const COMPARE_ORDERS = {
+  importance: { text: "by importance", compare: (a, b) => a.rank - b.rank || distance(b) - distance(a) || a.index - b.index },
+  slowest: { text: "slowest first", compare: (a, b) => (b.new_over_base ?? -1) - (a.new_over_base ?? -1) || a.index - b.index },
+  fastest: { text: "fastest first", compare: (a, b) => (a.new_over_base ?? Infinity) - (b.new_over_base ?? Infinity) || a.index - b.index },
+  run: { text: "as they ran", compare: (a, b) => a.index - b.index },
+};
+const orderOf = (state) => (Object.hasOwn(COMPARE_ORDERS, state.get("sort")) ? state.get("sort") : "importance");
+
+// Figures as `fusebench compare` prints them.
+function formatRatio(ratio) {
+  return isKnown(ratio) ? ratio.toFixed(ratio < 10 ? 3 : ratio < 100 ? 1 : 0) : NONE;
+}
+
+function formatRatioInterval(row) {
+  const { new_over_base: ratio, new_over_base_lo: lo, new_over_base_hi: hi } = row;
+  return isKnown(lo) && isKnown(hi) ? `${formatRatio(ratio)} [${formatRatio(lo)}, ${formatRatio(hi)}]` : formatRatio(ratio);
+}
+
+function formatNoise(row) {
+  if (!isKnown(row.noise)) return NONE;
+  const percent = row.noise * 100;
+  return `${percent.toFixed(percent < 10 ? 1 : 0)}%${isKnown(row.noise_assumed) ? "*" : ""}`;
+}
+
+function formatValue(name, value) {
+  if (value === null || value === undefined) return "none";
+  if (typeof value === "number") {
+    if (name.endsWith("_bytes") || name.startsWith("bytes_")) return formatBytes(value);
+    return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(4)));
+  }
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+function formatRelative(base, current) {
+  if (!(typeof base === "number" && typeof current === "number" && base > 0)) return "";
+  const part = current / base - 1;
+  return Math.abs(part) < 10 ? ` (${formatSigned(part * 100, (percent) => `${percent.toFixed(percent < 10 ? 1 : 0)}%`)})` : ` (${formatTimes(current / base)})`;
+}
+
+// Long names of kernels are cut; hovering shows them whole.
+function shortValue(text) {
+  return text.length > 60 ? h("span", { title: text }, `${text.slice(0, 57)}...`) : text;
+}
+
+// --- where ratios stand ---
+
+// A logarithmic axis with 1 in its middle, wide enough for all ratios, and for their intervals where these are not
+// much wider.
+function ratioScale(rows) {
+  const logs = (values) => values.filter((value) => isKnown(value) && value > 0).map((value) => Math.abs(Math.log(value)));
+  const most = (values, limit) => Math.min(logs(values).reduce((a, b) => Math.max(a, b), 0), limit);
+  const points = most(rows.map((row) => row.new_over_base), Math.log(64));
+  const noise = most(rows.map((row) => (isKnown(row.noise) ? 1 + row.noise : null)), Math.log(2));
+  const middle = Math.max(points, noise, Math.log(1.01));
+  const ends = most(rows.flatMap((row) => [row.new_over_base_lo, row.new_over_base_hi]), 1.6 * middle);
+  const half = 1.1 * Math.max(middle, ends);
+  return { half, ticks: ratioTicks(half), at: (ratio) => Math.min(Math.max(Math.log(ratio), -half), half), isOutside: (ratio) => Math.abs(Math.log(ratio)) > half };
+}
+
+function ratioTicks(half) {
+  const inside = (ratios) => ratios.filter((ratio) => ratio > 0 && Math.abs(Math.log(ratio)) <= half);
+  const highest = Math.exp(half);
+  if (highest < 1.7) {
+    const step = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2].find((one) => (highest - 1) / one <= 5) ?? 0.2;
+    return inside(Array.from({ length: 11 }, (_, i) => Number((1 + (i - 5) * step).toFixed(4))));
+  }
+  if (highest < 5) return inside([0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4]);
+  return inside(Array.from({ length: 15 }, (_, i) => 2 ** (i - 7)));
+}
+
+const formatTick = (ratio) => String(Number(ratio.toPrecision(3)));
+
+function svg(tag, attributes, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  append(element, children);
+  return element;
+}
+
+// A row's interval over its band of noise, as a small picture. Its figures stand beside it.
+function ratioBar(row, scale) {
+  const width = 140;
+  const x = (ratio) => (scale.at(ratio) + scale.half) / (2 * scale.half) * width;
+  const one = width / 2;
+  const band = isKnown(row.noise) ? [x(1 / (1 + row.noise)), x(1 + row.noise)] : [one, one];
+  const picture = svg("svg", { class: `ratio ${row.latency}`, viewBox: `0 0 ${width} 16`, width, height: 16, "aria-hidden": "true" },
+    svg("rect", { class: "noise", x: band[0], y: 0, width: band[1] - band[0], height: 16 }),
+    svg("line", { class: "one", x1: one, x2: one, y1: 0, y2: 16 }));
+  if (!isKnown(row.new_over_base) || !(row.new_over_base > 0)) return picture;
+  if (isKnown(row.new_over_base_lo) && isKnown(row.new_over_base_hi)) {
+    const [lo, hi] = [x(row.new_over_base_lo), x(row.new_over_base_hi)];
+    append(picture, [svg("line", { class: "interval", x1: lo, x2: hi, y1: 8, y2: 8 }),
+      // An end that lies outside is an arrow.
+      scale.isOutside(row.new_over_base_lo) ? svg("path", { class: "end", d: "M5 4 L0 8 L5 12 Z" }) : svg("line", { class: "interval", x1: lo, x2: lo, y1: 5, y2: 11 }),
+      scale.isOutside(row.new_over_base_hi) ? svg("path", { class: "end", d: `M${width - 5} 4 L${width} 8 L${width - 5} 12 Z` }) : svg("line", { class: "interval", x1: hi, x2: hi, y1: 5, y2: 11 })]);
+  }
+  append(picture, [svg("circle", { class: "point", cx: x(row.new_over_base), cy: 8, r: 3.2 })]);
+  return picture;
+}
+
+// --- the page ---
+
+class ComparePage {
+  constructor(comparison) {
+    this.comparison = comparison;
+    this.state = new State(COMPARE_FACETS);
+    this.chartLimit = 60;
+    this.tableLimit = 300;
+    applyTheme(this.state.get("theme"));
+    this.filters = new Filters(comparison.rows, this.state, "search cases, variants, what changed   /");
+    const section = (id, title, about) => {
+      const body = h("div", { class: "body" });
+      this.main.append(h("section", { id, "aria-label": title }, h("h2", { tabindex: "-1" }, title), h("p", { class: "soft" }, about), body));
+      return body;
+    };
+    this.main = h("main", {}, comparison.rows.length > 0 ? this.filters.form : null);
+    this.parts = {
+      overall: section("overall", "By op and variant", "Where latencies moved. A mean is over the rows whose latency could be judged."),
+      chart: section("chart", "New over base", `Each row's ratio of medians with its ${comparison.percent}% interval. Right of 1 is slower. The grey band is the noise: an interval that reaches into it says nothing for sure.`),
+      table: section("rows", "Rows", "Regressions first, then slower, faster, gone, unsure and new rows; then those that are the same. Latencies are medians of the samples that were not throttled."),
+    };
+    drawRuns(section("runs", "The two runs", "What was compared, and what the runs' headers say differently."), comparison);
+    const names = { overall: "By op and variant", chart: "New over base", rows: "Rows", runs: "The two runs" };
+    replaceChildren(document.getElementById("page"), compareHead(comparison, this.state, names, (id) => this.goTo(id)), this.main);
+    this.state.listen((keys) => this.onChange(keys));
+    this.draw();
+    this.goTo(this.state.get("at"));
+  }
+
+  onChange(keys) {
+    if (keys === null || keys.includes("theme")) applyTheme(this.state.get("theme"));
+    const focused = focusPath(document.activeElement);
+    this.draw();
+    refocus(focused);
+    if (keys === null) this.goTo(this.state.get("at"));
+  }
+
+  draw() {
+    const rows = filteredRows(this.comparison, this.state).sort(COMPARE_ORDERS[orderOf(this.state)].compare);
+    const scale = ratioScale(rows);
+    this.filters.update(rows.length);
+    disposeCharts(this.main);
+    Object.values(this.parts).forEach((part) => replaceChildren(part));
+    if (rows.length === 0) {
+      const text = this.comparison.rows.length === 0 ? "The runs have no rows." : "No row is left by the filters.";
+      Object.values(this.parts).forEach((part) => part.append(h("p", { class: "note" }, text)));
+      return;
+    }
+    drawOverall(this.parts.overall, rows);
+    this.drawForest(rows, scale);
+    this.drawRows(rows, scale);
+  }
+
+  drawForest(rows, scale) {
+    const told = rows.filter((row) => isKnown(row.new_over_base) && row.new_over_base > 0);
+    const shown = told.slice(0, this.chartLimit);
+    if (told.length === 0) {
+      this.parts.chart.append(h("p", { class: "note" }, "None of these rows has a latency in both runs."));
+      return;
+    }
+    forestChart(this.parts.chart, shown, scale, this.comparison.percent, (row) => this.openRow(row));
+    const most = Math.min(told.length, 300);
+    this.parts.chart.append(h("p", { class: "soft" }, told.length === rows.length ? null : `${plural(rows.length - told.length, "row")} without a latency in both runs: only in the table. `,
+      shown.length < told.length ? `${shown.length} of ${told.length} are drawn. ` : null,
+      shown.length < most ? h("button", { type: "button", id: "more-chart", onclick: () => { this.chartLimit = 300; this.onChange([]); } }, `draw ${most}`) : null));
+  }
+
+  drawRows(rows, scale) {
+    const chosen = rows.findIndex((row) => String(row.index) === this.state.get("row"));
+    const shown = rows.slice(0, Math.max(this.tableLimit, chosen + 1));
+    const order = h("select", { "aria-label": "order", id: "order", onchange: (event) => this.state.set({ sort: event.target.value === "importance" ? "" : event.target.value }) },
+      Object.entries(COMPARE_ORDERS).map(([id, { text }]) => h("option", { value: id, selected: id === orderOf(this.state) }, text)));
+    const drawn = compareTable(shown, scale, this.comparison);
+    const lines = drawn.querySelectorAll("tbody tr");
+    lines[chosen]?.classList.add("chosen");
+    append(this.parts.table, [h("p", {}, order), drawn]);
+    if (shown.length < rows.length) {
+      this.parts.table.append(h("p", {}, `${shown.length} of ${plural(rows.length, "row")} are shown. `,
+        h("button", { type: "button", id: "more-rows", onclick: () => { this.tableLimit += 300; this.onChange([]); } }, "show more")));
+    }
+  }
+
+  openRow(row) {
+    this.state.set({ row: String(row.index), at: "rows" });
+    this.parts.table.querySelector("tr.chosen")?.scrollIntoView({ block: "center" });
+  }
+
+  goTo(id) {
+    const section = [...this.main.querySelectorAll("section")].find((one) => one.id === id);
+    if (!section) return;
+    this.state.values.at = id;
+    (section.querySelector("tr.chosen") ?? section).scrollIntoView({ block: section.querySelector("tr.chosen") ? "center" : "start" });
+    section.querySelector("h2").focus({ preventScroll: true });
+  }
+}
+
+// What is said first: how many rows of each kind, whether anything regressed, what makes it doubtful.
+function compareHead(comparison, state, names, goTo) {
+  const { base, new: current, counts, said } = comparison;
+  const common = comparison.rows.filter((row) => row.latency !== "gone" && row.latency !== "new").length;
+  const link = ([id, text]) => h("a", { href: `#${id}`, onclick: (event) => {
+    event.preventDefault();
+    goTo(id);
+    history.replaceState(null, "", state.address());
+  } }, text);
+  const kinds = ["slower", "faster", "same", "unsure", "new", "gone"];
+  return h("header", {},
+    h("h1", {}, comparison.title),
+    h("div", { class: "right" }, themeButton(state)),
+    h("p", { id: "counts" }, said.counts),
+    h("p", { id: "verdict", class: comparison.regressions > 0 ? "fail" : "pass" }, capital(`${said.regressions}.`)),
+    comparison.forced ? h("p", { class: "warning" }, `Comparing was forced: ${comparison.forced}.`) : null,
+    comparison.rows.length > 0 && common === 0 ? h("p", { class: "warning" }, "The runs have no row in common: no latency was compared. Compare runs of the same sweep, backend and mode.") : null,
+    [["base", base], ["new", current]].flatMap(([run, side]) => side.warnings.map((text) => h("p", { class: "warning" }, `Warning of ${run}: ${text}`))),
+    comparison.notes.filter((text) => !text.startsWith("forced: ")).map((text) => h("p", { class: "note" }, `Note: ${text}`)),
+    h("div", { class: "tiles", id: "kinds" }, kinds.map((kind) =>
+      h("div", { class: "tile small", title: LATENCY_HELP[kind] }, h("strong", { class: counts[kind] > 0 ? latencyCss(kind) : "soft" }, String(counts[kind] ?? 0)), kind))),
+    h("nav", { "aria-label": "parts" }, Object.entries(names).map(link)));
+}
+
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+function drawOverall(root, rows) {
+  const groups = new Map();
+  for (const row of rows) {
+    const key = `${row.op}\n${row.variant}`;
+    if (!groups.has(key)) groups.set(key, { op: row.op, variant: row.variant, rows: [] });
+    groups.get(key).rows.push(row);
+  }
+  const count = (group, latency) => group.rows.filter((row) => row.latency === latency).length;
+  const lines = [...groups.values()].map((group) => {
+    const judged = group.rows.filter((row) => isKnown(row.new_over_base) && row.new_over_base > 0 && !row.latency_reason).map((row) => row.new_over_base);
+    const mean = judged.length > 0 ? Math.exp(judged.reduce((sum, ratio) => sum + Math.log(ratio), 0) / judged.length) : null;
+    const range = judged.length > 1 ? `${formatRatio(judged.reduce((a, b) => Math.min(a, b)))} to ${formatRatio(judged.reduce((a, b) => Math.max(a, b)))}` : NONE;
+    const number = (text, css = null) => ({ text, class: ["n", css].filter(Boolean).join(" ") });
+    const counted = (latency) => number(String(count(group, latency) || NONE), count(group, latency) > 0 ? latencyCss(latency) : "soft");
+    return [group.op, group.variant, number(String(group.rows.length)), number(formatRatio(mean)), number(range), ...Object.keys(LATENCY_HELP).map(counted)];
+  });
+  const right = (text) => ({ text, class: "n" });
+  root.append(table("new over base by op and variant",
+    ["op", word("variant"), right("rows"), right(compareWord("mean", "mean new/base")), right("lowest to highest"),
+      ...Object.entries(LATENCY_HELP).map(([latency, help]) => ({ text: latency, class: "n", title: help }))], lines));
+}
+
+function forestChart(root, rows, scale, percent, open) {
+  const modes = new Set(rows.map((row) => row.mode));
+  const name = (row) => `${row.label}${modes.size > 1 ? ` (${row.mode})` : ""}`;
+  const colors = { slower: cssColor("--bad"), faster: cssColor("--good"), same: cssColor("--soft"), unsure: cssColor("--warn") };
+  const left = Math.min(430, Math.max(150, Math.round((root.clientWidth || 900) * 0.4)));
+  const line = (x1, y1, x2, y2, stroke) => ({ type: "line", shape: { x1, y1, x2, y2 }, style: { stroke, lineWidth: 1.5 } });
+  const band = (params, api) => {
+    const [x1, y] = api.coord([api.value(1), api.value(0)]);
+    const [x2] = api.coord([api.value(2), api.value(0)]);
+    const height = api.size([0, 1])[1];
+    return { type: "rect", shape: { x: x1, y: y - height / 2, width: x2 - x1, height }, style: { fill: cssColor("--line"), opacity: 0.6 } };
+  };
+  const interval = (params, api) => {
+    const row = rows[api.value(0)];
+    const [x1, y] = api.coord([api.value(1), api.value(0)]);
+    const [x2] = api.coord([api.value(2), api.value(0)]);
+    const end = (x, ratio, outwards) => (scale.isOutside(ratio)
+      ? { type: "polygon", shape: { points: [[x - 5 * outwards, y - 4], [x, y], [x - 5 * outwards, y + 4]] }, style: { fill: colors[row.latency] } }
+      : line(x, y - 4, x, y + 4, colors[row.latency]));
+    return { type: "group", children: [line(x1, y, x2, y, colors[row.latency]), end(x1, row.new_over_base_lo, -1), end(x2, row.new_over_base_hi, 1)] };
+  };
+  const withInterval = rows.map((row, at) => [row, at]).filter(([row]) => isKnown(row.new_over_base_lo) && isKnown(row.new_over_base_hi));
+  const tip = (at) => {
+    const row = rows[at];
+    return [`${row.label} (${row.mode})`, `${row.latency}: new/base ${formatRatioInterval(row)}, noise ${formatNoise(row)}`,
+      `base ${formatTime(row.base?.median_us)}, new ${formatTime(row.new?.median_us)}`, row.regression ? `regression: ${row.regression}` : null].filter(Boolean).join("\n");
+  };
+  drawChart(root, `new over base with its ${percent}% interval for ${plural(rows.length, "row")}; the table below has the same figures`, {
+    grid: { left: left + 10, right: 30, top: 64, bottom: 16 },
+    legend: { top: 0, left: 0, data: Object.keys(colors).filter((latency) => rows.some((row) => row.latency === latency)) },
+    tooltip: { trigger: "item", formatter: (params) => tip(params.value[params.seriesType === "custom" ? 0 : 1]) },
+    xAxis: { type: "value", position: "top", name: "new / base", nameLocation: "middle", nameGap: 24, min: -scale.half, max: scale.half,
+      axisTick: { customValues: scale.ticks.map(Math.log) }, splitLine: { show: false },
+      axisLabel: { customValues: scale.ticks.map(Math.log), formatter: (value) => formatTick(Math.exp(value)) } },
+    yAxis: { type: "category", inverse: true, data: rows.map(name), axisTick: { show: false }, axisLabel: { width: left, overflow: "truncate", interval: 0 } },
+    series: [
+      { name: "noise", type: "custom", renderItem: band, encode: { x: [1, 2], y: 0 }, silent: true, z: 1, tooltip: { show: false },
+        data: rows.map((row, at) => [at, scale.at(1 / (1 + (row.noise ?? 0))), scale.at(1 + (row.noise ?? 0))]),
+        markLine: { silent: true, symbol: "none", label: { show: false }, lineStyle: { color: cssColor("--soft"), type: "dashed", width: 1 }, data: [{ xAxis: 0 }] } },
+      { name: "interval", type: "custom", renderItem: interval, encode: { x: [1, 2], y: 0 }, z: 2, data: withInterval.map(([row, at]) => [at, scale.at(row.new_over_base_lo), scale.at(row.new_over_base_hi)]) },
+      ...Object.entries(colors).map(([latency, color]) => ({ name: latency, type: "scatter", symbol: LATENCY_SYMBOLS[latency], symbolSize: 9, z: 3, itemStyle: { color },
+        data: rows.map((row, at) => [row, at]).filter(([row]) => row.latency === latency).map(([row, at]) => [scale.at(row.new_over_base), at]) })),
+    ],
+  }, { height: 90 + rows.length * 19, onclick: (params) => {
+    const at = params.value?.[params.seriesType === "custom" ? 0 : 1];
+    if (rows[at]) open(rows[at]);
+  } });
+}
+
+function compareTable(rows, scale, comparison) {
+  const right = (text, help = null) => ({ text, class: "n", title: help });
+  const median = (timing) => (timing ? formatUs(timing.median_us) : NONE);
+  const why = (timing) => (timing ? `${plural(timing.samples, "sample")}, ${timing.verdict}${timing.reason ? `: ${timing.reason}` : ""}` : "the run does not have the row");
+  return table("rows of both runs, compared", [
+    { text: "latency" },
+    right(h("span", {}, "new/base [", compareWord("interval", `${comparison.percent}%`), "]")),
+    { text: `${formatTick(Math.exp(-scale.half))} \u2026 1 \u2026 ${formatTick(Math.exp(scale.half))}`, class: "scale", title: "the same axis in every row, logarithmic" },
+    right(compareWord("noise")), right("base us"), right("new us"), word("row"), "changed besides",
+  ], rows.map((row) => [
+    { class: latencyCss(row.latency), title: LATENCY_HELP[row.latency] ?? null, text: [row.regression ? h("strong", {}, "regression, ") : null, row.latency] },
+    right(formatRatioInterval(row), row.latency_reason),
+    ratioBar(row, scale),
+    right(formatNoise(row), isKnown(row.noise) ? [row.noise_source, row.noise_assumed_reason].filter(Boolean).join("; ") : "there is no ratio"),
+    right(median(row.base), why(row.base)),
+    right(median(row.new), why(row.new)),
+    { class: "name", text: [breakable(row.label), ` (${row.mode})`, row.occurrence > 1 ? `, occurrence ${row.occurrence}` : null] },
+    { class: "changes", text: remarksOn(row) },
+  ]), { css: "compare" });
+}
+
+// Why it regressed or is not judged, then each column that changed with both its values.
+function remarksOn(row) {
+  const remark = (text, css) => h("div", { class: css }, text);
+  const only = row.latency === "gone" ? `not in new; verdict was ${row.base?.verdict}` : row.latency === "new" ? `not in base; verdict ${row.new?.verdict}` : null;
+  return [row.regression ? remark(row.regression, "fail") : null,
+    row.latency_reason ? remark(`latency not judged: ${row.latency_reason}`, "note") : null,
+    only ? remark(only, "soft") : null,
+    row.changes.map((change) => h("div", {}, h("b", {}, change.column), " ", shortValue(formatValue(change.column, change.base)), " \u2192 ",
+      shortValue(formatValue(change.column, change.new)), formatRelative(change.base, change.new)))];
+}
+
+function drawRuns(root, comparison) {
+  const sides = [comparison.base, comparison.new];
+  const facts = [["records", "path"], ["sweep", "name"], ["run", "run_id"], ["started", "started"], ["fusebench", "version"], ["rows", "rows"]];
+  const shown = (value) => (value === "" || value === null || value === undefined ? NONE : String(value));
+  root.append(table("the two runs", ["", "base", "new"], facts.map(([name, key]) => [name, ...sides.map((side) => shown(side[key]))])));
+  root.append(h("h3", {}, "Differences of the headers"));
+  if (comparison.differences.length === 0) {
+    root.append(h("p", {}, "None: device, driver, libraries, build and sweep are the same."));
+    return;
+  }
+  root.append(table("differences of the headers", ["fact", "base", "new"], comparison.differences.map(({ fact, base, new: current }) => [fact, shown(formatValue(fact, base)), shown(formatValue(fact, current))])));
+}
