@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "harness/row.h"
-#include "reports/sha256.h"
 #include "reports/columns.h"
 #include "reports/csv.h"
 #include "reports/dictionary.h"
 #include "reports/format.h"
 #include "reports/html.h"
 #include "reports/records.h"
+#include "reports/sha256.h"
 #include "reports/summary.h"
 #include "reports/web_assets.h"
 #include "reports/write.h"
@@ -388,9 +388,9 @@ TEST_CASE("html: the policy lets in the page's own style and scripts, by their h
   const reports::WebAssets& assets = reports::web_assets();
   std::string scripts = source(assets.script);
   if (!assets.echarts.empty()) scripts += " " + source(assets.echarts);
-  CHECK_THAT(page, ContainsSubstring("content=\"default-src 'none'; script-src " + scripts + "; style-src " +
-                                     source(assets.style) +
-                                     "; img-src data: blob:; base-uri 'none'; form-action 'none'\""));
+  CHECK_THAT(page,
+             ContainsSubstring("content=\"default-src 'none'; script-src " + scripts + "; style-src " +
+                               source(assets.style) + "; img-src data: blob:; base-uri 'none'; form-action 'none'\""));
 }
 
 TEST_CASE("html: the page has every figure of the records") {
