@@ -12,7 +12,6 @@ const LATENCY_HELP = {
 const COMPARE_WORDS = {
   noise: "how far medians of one binary lie apart from run to run: within it a difference says nothing. * is assumed, since no run has measured it",
   interval: "where the ratio of the medians lies, by chance within the runs alone, in so many of 100 repetitions",
-  mean: "geometric mean of the rows' new/base; it has no interval",
 };
 const LATENCY_SYMBOLS = { slower: "triangle", faster: "diamond", same: "circle", unsure: "emptyCircle" };
 const compareWord = (term, text = term) => h("abbr", { title: COMPARE_WORDS[term] }, text);
@@ -69,7 +68,7 @@ function formatValue(name, value) {
 function formatRelative(base, current) {
   if (!(typeof base === "number" && typeof current === "number" && base > 0)) return "";
   const part = current / base - 1;
-  return Math.abs(part) < 10 ? ` (${formatSigned(part * 100, (percent) => `${percent.toFixed(percent < 10 ? 1 : 0)}%`)})` : ` (${formatTimes(current / base)})`;
+  return Math.abs(part) < 10 ? ` (${formatSigned(part * 100, (percent) => `${percent.toFixed(percent < 9.95 ? 1 : 0)}%`)})` : ` (${formatTimes(current / base)})`;
 }
 
 // Long names of kernels are cut; hovering shows them whole.
@@ -150,7 +149,7 @@ class ComparePage {
     };
     this.main = h("main", {}, comparison.rows.length > 0 ? this.filters.form : null);
     this.parts = {
-      overall: section("overall", "By op and variant", "Where latencies moved. A mean is over the rows whose latency could be judged."),
+      overall: section("overall", "By op and variant", "The geometric mean of new/base over the rows whose latency could be judged, and how many rows there are. It has no interval: it shows where to look."),
       chart: section("chart", "New over base", `Each row's ratio of medians with its ${comparison.percent}% interval. Right of 1 is slower. The grey band is the noise: an interval that reaches into it says nothing for sure.`),
       table: section("rows", "Rows", "Regressions first, then slower, faster, gone, unsure and new rows; then those that are the same. Latencies are medians of the samples that were not throttled."),
     };
@@ -255,26 +254,23 @@ function compareHead(comparison, state, names, goTo) {
 
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
+// A line an op, a column a variant: the mean ratio, and how many rows moved.
 function drawOverall(root, rows) {
-  const groups = new Map();
-  for (const row of rows) {
-    const key = `${row.op}\n${row.variant}`;
-    if (!groups.has(key)) groups.set(key, { op: row.op, variant: row.variant, rows: [] });
-    groups.get(key).rows.push(row);
-  }
-  const count = (group, latency) => group.rows.filter((row) => row.latency === latency).length;
-  const lines = [...groups.values()].map((group) => {
-    const judged = group.rows.filter((row) => isKnown(row.new_over_base) && row.new_over_base > 0 && !row.latency_reason).map((row) => row.new_over_base);
-    const mean = judged.length > 0 ? Math.exp(judged.reduce((sum, ratio) => sum + Math.log(ratio), 0) / judged.length) : null;
-    const range = judged.length > 1 ? `${formatRatio(judged.reduce((a, b) => Math.min(a, b)))} to ${formatRatio(judged.reduce((a, b) => Math.max(a, b)))}` : NONE;
-    const number = (text, css = null) => ({ text, class: ["n", css].filter(Boolean).join(" ") });
-    const counted = (latency) => number(String(count(group, latency) || NONE), count(group, latency) > 0 ? latencyCss(latency) : "soft");
-    return [group.op, group.variant, number(String(group.rows.length)), number(formatRatio(mean)), number(range), ...Object.keys(LATENCY_HELP).map(counted)];
-  });
-  const right = (text) => ({ text, class: "n" });
-  root.append(table("new over base by op and variant",
-    ["op", word("variant"), right("rows"), right(compareWord("mean", "mean new/base")), right("lowest to highest"),
-      ...Object.entries(LATENCY_HELP).map(([latency, help]) => ({ text: latency, class: "n", title: help }))], lines));
+  const variants = [...new Set(rows.map((row) => row.variant))];
+  const ops = [...new Set([...rows].sort((a, b) => a.index - b.index).map((row) => row.op))];
+  const cell = (some) => ({ class: "mean", text: some.length === 0 ? NONE : [formatRatio(meanRatio(some)), h("span", { class: "soft" }, `, ${plural(some.length, "row")}`),
+    ["slower", "faster"].map((latency) => [latency, some.filter((row) => row.latency === latency).length]).filter(([, count]) => count > 0)
+      .map(([latency, count]) => [", ", h("span", { class: latencyCss(latency) }, `${count} ${latency}`)])] });
+  const line = (name, some) => [name, ...variants.map((variant) => cell(some.filter((row) => row.variant === variant)))];
+  const lines = ops.map((op) => line(op, rows.filter((row) => row.op === op)));
+  if (ops.length > 1) lines.push(line("all", rows));
+  root.append(table("mean of new over base by op and variant", ["op", ...variants], lines));
+}
+
+// Of the rows whose latency was judged.
+function meanRatio(rows) {
+  const ratios = rows.filter((row) => isKnown(row.new_over_base) && row.new_over_base > 0 && !row.latency_reason).map((row) => row.new_over_base);
+  return ratios.length > 0 ? Math.exp(ratios.reduce((sum, ratio) => sum + Math.log(ratio), 0) / ratios.length) : null;
 }
 
 function forestChart(root, rows, scale, percent, open) {
@@ -331,18 +327,18 @@ function compareTable(rows, scale, comparison) {
   const median = (timing) => (timing ? formatUs(timing.median_us) : NONE);
   const why = (timing) => (timing ? `${plural(timing.samples, "sample")}, ${timing.verdict}${timing.reason ? `: ${timing.reason}` : ""}` : "the run does not have the row");
   return table("rows of both runs, compared", [
-    { text: "latency" },
+    "latency", word("row"),
     right(h("span", {}, "new/base [", compareWord("interval", `${comparison.percent}%`), "]")),
     { text: `${formatTick(Math.exp(-scale.half))} \u2026 1 \u2026 ${formatTick(Math.exp(scale.half))}`, class: "scale", title: "the same axis in every row, logarithmic" },
-    right(compareWord("noise")), right("base us"), right("new us"), word("row"), "changed besides",
+    right(compareWord("noise")), right("base us"), right("new us"), "changed besides",
   ], rows.map((row) => [
-    { class: latencyCss(row.latency), title: LATENCY_HELP[row.latency] ?? null, text: [row.regression ? h("strong", {}, "regression, ") : null, row.latency] },
+    { class: latencyCss(row.latency), title: LATENCY_HELP[row.latency] ?? null, text: [row.regression ? h("strong", { class: "fail" }, "regression, ") : null, row.latency] },
+    { class: "name", text: [breakable(row.label), ` (${row.mode})`, row.occurrence > 1 ? `, occurrence ${row.occurrence}` : null] },
     right(formatRatioInterval(row), row.latency_reason),
     ratioBar(row, scale),
     right(formatNoise(row), isKnown(row.noise) ? [row.noise_source, row.noise_assumed_reason].filter(Boolean).join("; ") : "there is no ratio"),
     right(median(row.base), why(row.base)),
     right(median(row.new), why(row.new)),
-    { class: "name", text: [breakable(row.label), ` (${row.mode})`, row.occurrence > 1 ? `, occurrence ${row.occurrence}` : null] },
     { class: "changes", text: remarksOn(row) },
   ]), { css: "compare" });
 }

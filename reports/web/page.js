@@ -161,15 +161,19 @@ class Filters {
   }
 }
 
+// Values stand in the order of their first rows; these in one of their own.
+const FACET_ORDERS = { latency: ["slower", "faster", "same", "unsure", "new", "gone"], changed: ["yes", "no"] };
+
 // One button for each value, where there is more than one.
 function facetButtons(facet, rows, state) {
   const counts = new Map();
   for (const row of rows) counts.set(String(row[facet]), (counts.get(String(row[facet])) ?? 0) + 1);
   if (counts.size < 2) return null;
+  const order = FACET_ORDERS[facet] ?? [...counts.keys()];
   const chosen = state.get(facet);
   const toggle = (value) => state.set({ [facet]: chosen.includes(value) ? chosen.filter((one) => one !== value) : [...chosen, value], row: "" });
   return h("fieldset", { "data-facet": facet }, h("legend", {}, facet),
-    [...counts].map(([value, count]) =>
+    [...counts].sort(([a], [b]) => order.indexOf(a) - order.indexOf(b)).map(([value, count]) =>
       h("button", { type: "button", "aria-pressed": String(chosen.includes(value)), title: plural(count, "row"), onclick: () => toggle(value) }, value)));
 }
 
