@@ -72,8 +72,12 @@ function formatRelative(base, current) {
 }
 
 // Long names of kernels are cut; hovering shows them whole.
-function shortValue(text) {
-  return text.length > 60 ? h("span", { title: text }, `${text.slice(0, 57)}...`) : text;
+const shorter = (text) => (text.length > 60 ? `${text.slice(0, 57)}...` : text);
+function changeText({ column, base, new: current }) {
+  const values = [formatValue(column, base), formatValue(column, current)];
+  const differ = shorter(values[0]) !== shorter(values[1]);
+  const shown = values.map((text) => (differ && text.length > 60 ? h("span", { title: text }, shorter(text)) : text));
+  return h("div", {}, h("b", {}, column), " ", shown[0], " \u2192 ", shown[1], formatRelative(base, current));
 }
 
 // --- where ratios stand ---
@@ -256,8 +260,9 @@ const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 // A line an op, a column a variant: the mean ratio, and how many rows moved.
 function drawOverall(root, rows) {
-  const variants = [...new Set(rows.map((row) => row.variant))];
-  const ops = [...new Set([...rows].sort((a, b) => a.index - b.index).map((row) => row.op))];
+  const asRun = [...rows].sort((a, b) => a.index - b.index);
+  const variants = [...new Set(asRun.map((row) => row.variant))];
+  const ops = [...new Set(asRun.map((row) => row.op))];
   const cell = (some) => ({ class: "mean", text: some.length === 0 ? NONE : [formatRatio(meanRatio(some)), h("span", { class: "soft" }, `, ${plural(some.length, "row")}`),
     ["slower", "faster"].map((latency) => [latency, some.filter((row) => row.latency === latency).length]).filter(([, count]) => count > 0)
       .map(([latency, count]) => [", ", h("span", { class: latencyCss(latency) }, `${count} ${latency}`)])] });
@@ -330,7 +335,7 @@ function compareTable(rows, scale, comparison) {
     "latency", word("row"),
     right(h("span", {}, "new/base [", compareWord("interval", `${comparison.percent}%`), "]")),
     { text: `${formatTick(Math.exp(-scale.half))} \u2026 1 \u2026 ${formatTick(Math.exp(scale.half))}`, class: "scale", title: "the same axis in every row, logarithmic" },
-    right(compareWord("noise")), right("base us"), right("new us"), "changed besides",
+    right(compareWord("noise")), right("base us"), right("new us"), "why, and what changed besides",
   ], rows.map((row) => [
     { class: latencyCss(row.latency), title: LATENCY_HELP[row.latency] ?? null, text: [row.regression ? h("strong", { class: "fail" }, "regression, ") : null, row.latency] },
     { class: "name", text: [breakable(row.label), ` (${row.mode})`, row.occurrence > 1 ? `, occurrence ${row.occurrence}` : null] },
@@ -350,8 +355,7 @@ function remarksOn(row) {
   return [row.regression ? remark(row.regression, "fail") : null,
     row.latency_reason ? remark(`latency not judged: ${row.latency_reason}`, "note") : null,
     only ? remark(only, "soft") : null,
-    row.changes.map((change) => h("div", {}, h("b", {}, change.column), " ", shortValue(formatValue(change.column, change.base)), " \u2192 ",
-      shortValue(formatValue(change.column, change.new)), formatRelative(change.base, change.new)))];
+    row.changes.map(changeText)];
 }
 
 function drawRuns(root, comparison) {
