@@ -15,6 +15,7 @@
 #include "harness/profile.h"
 #include "harness/run.h"
 #include "harness/shell.h"
+#include "reports/markdown.h"
 #include "reports/write.h"
 
 namespace {
@@ -100,10 +101,14 @@ std::vector<std::string> benchmark_flags(const CLI::App& command) {
   return flags;
 }
 
-int report(const std::filesystem::path& folder) {
+int report(const std::filesystem::path& folder, bool markdown) {
   if (!std::filesystem::exists(folder / "results.jsonl")) {
     throw UsageError(
         fmt::format("{}: holds no results.jsonl; name the folder that `fusebench run` wrote", folder.string()));
+  }
+  if (markdown) {
+    fmt::print("{}", fusebench::reports::run_markdown(fusebench::reports::read_records(folder / "results.jsonl")));
+    return fusebench::kPassed;
   }
   for (const std::string& note : fusebench::reports::write_reports(folder).notes) complain("note: " + note);
   fmt::print("{}\n", (folder / "report.html").string());
@@ -136,8 +141,11 @@ int dispatch(int argc, char** argv) {
   add_sweep_options(oracle, options);
 
   std::filesystem::path folder;
-  CLI::App& rebuild = *app.add_subcommand("report", "rebuild CSV and HTML from a run's records");
+  CLI::App& rebuild =
+      *app.add_subcommand("report", "rebuild CSV and HTML from a run's records, or print them as markdown");
   rebuild.add_option("folder", folder, "what `fusebench run` wrote")->required();
+  bool markdown = false;
+  rebuild.add_flag("--markdown", markdown, "print the run for a pull request or an issue, and write nothing");
 
   fusebench::CompareCommand comparison;
   CLI::App& compare =
@@ -178,7 +186,7 @@ int dispatch(int argc, char** argv) {
   }
   if (run.parsed()) return fusebench::run(options);
   if (oracle.parsed()) return fusebench::precompute_oracle(options);
-  if (rebuild.parsed()) return report(folder);
+  if (rebuild.parsed()) return report(folder, markdown);
   if (compare.parsed()) return fusebench::compare_runs(comparison);
   if (list.parsed()) fusebench::print_list();
   if (profile.parsed()) return fusebench::profile(profile_options);

@@ -14,6 +14,7 @@
 #include "reports/dictionary.h"
 #include "reports/format.h"
 #include "reports/html.h"
+#include "reports/markdown.h"
 #include "reports/records.h"
 #include "reports/sha256.h"
 #include "reports/summary.h"
@@ -497,6 +498,91 @@ TEST_CASE("summary and html show the header's warnings") {
   CHECK_THAT(reports::summary(records, {}), ContainsSubstring("warning: the GPU is <busy>\n"));
   CHECK(data_of(reports::html_page(records))["warnings"] == Json({"the GPU is <busy>"}));
   CHECK(reports::summary(records_of({passed("naive")}), {}).find("warning") == std::string::npos);
+}
+
+TEST_CASE("markdown: the run in a line, then its rows with every figure that a reviewer asks for") {
+  Row counted = passed("fused");
+  counted.dram_read_bytes = std::int64_t{300'000'000};
+  counted.dram_write_bytes = std::int64_t{50'000'000};
+  const Records records = records_of({passed("naive"), passed("cublas"), counted});
+  const std::string text = reports::run_markdown(records);
+  CHECK(text.starts_with("### fusebench llama &#60;3&#62;: 3 rows: 3 pass\n"));
+  CHECK_THAT(text, ContainsSubstring("- device: <code>H200</code>\n"));
+  CHECK_THAT(text, ContainsSubstring("- command: <code>fusebench run a.yaml</code>\n"));
+  CHECK_THAT(text, ContainsSubstring("| speed-up over naive | speed-up over cublas |"));
+  CHECK_THAT(text, ContainsSubstring("balanced-42 (cold, sustained)</code> | <code>naive</code> | pass | 12346 |"));
+  CHECK_THAT(text, ContainsSubstring("|  | <code>cublas</code> | pass | 1235 |"));  // the case is named once
+  CHECK_THAT(text, ContainsSubstring("| 10.5x [10.2, 10.8] | 1.25x [1.21, 1.29] | 350.0 | - | 40% |"));
+  CHECK_THAT(text, ContainsSubstring("| 600.0 modelled |"));
+  CHECK(text.find("did not pass") == std::string::npos);
+  CHECK(text.find("<details>") == std::string::npos);
+}
+
+TEST_CASE("markdown: failures come first, with their reasons") {
+  const std::string text = reports::run_markdown(records_of({passed("naive"), failed("rel_l2 over its budget")}));
+  const std::size_t failures = text.find("**1 row did not pass**");
+  REQUIRE(failures != std::string::npos);
+  CHECK(failures < text.find("<code>naive"));
+  CHECK_THAT(text, ContainsSubstring("<code>rel_l2 over its budget</code>"));
+  CHECK_THAT(text, ContainsSubstring("| **fail** |"));
+  CHECK_THAT(text, ContainsSubstring(">999%"));
+}
+
+TEST_CASE("markdown: a long run is folded by op, and ends before a comment is full") {
+  std::vector<Row> rows;
+  for (int i = 0; i < 30; ++i) {
+    for (const char* variant : {"naive", "cublas", "fused"}) {
+      rows.push_back(passed(variant, i % 2 == 0 ? Op::block : Op::mlp));
+      rows.back().c.seed = static_cast<std::uint64_t>(i);
+    }
+  }
+  const std::string text = reports::run_markdown(records_of(rows));
+  CHECK(count(text, "<details>") == 2);
+  CHECK(count(text, "</details>") == 2);
+  CHECK_THAT(text, ContainsSubstring("<summary><code>block</code>: 45 rows, <code>fused</code> 1.25x over cublas<"));
+  CHECK(text.find("left out") == std::string::npos);
+
+  for (int i = 0; i < 1000; ++i) {
+    rows.push_back(failed(std::string(1000, '|')));
+    rows.back().c.seed = static_cast<std::uint64_t>(100 + i);
+  }
+  const std::string cut = reports::run_markdown(records_of(rows));
+  CHECK(cut.size() < 65536);
+  CHECK_THAT(cut, ContainsSubstring("more are not listed"));
+  CHECK_THAT(cut, ContainsSubstring("left out, since a comment holds no more"));
+}
+
+TEST_CASE("markdown: names and reasons cannot break the table nor become markup") {
+  const std::string hostile =
+      "a|b`c`\"d\"\\ <img src=x> **e** [f](g) @someone #1 </details>\n\r\x1b[2J $h ~i~ \xe2\x82\xac https://x.y";
+  Row row = failed(hostile);
+  row.variant = hostile;
+  row.repro = hostile;
+  Json head = header();
+  head["name"] = hostile;
+  head["command"] = hostile;
+  head["device"]["name"] = hostile;
+  head["warnings"] = {hostile};
+  const std::string text = reports::run_markdown(parse(reports::to_line(head) + reports::to_line(to_json(row))));
+  for (const char* bad : {"\x1b", "`", "<img", "](", "@", "</details>", "**e**", "https://"}) {
+    CAPTURE(bad);
+    CHECK(text.find(bad) == std::string::npos);
+  }
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with("|")) continue;
+    CAPTURE(line);
+    const auto bars = std::count(line.begin(), line.end(), '|');
+    CHECK((bars == 5 || bars == 10));
+  }
+}
+
+TEST_CASE("markdown: no rows, no header, and a file that was cut off") {
+  CHECK_THAT(reports::run_markdown(parse("")), ContainsSubstring("### fusebench: 0 rows\n"));
+  CHECK_THAT(reports::run_markdown(parse("{\"case_id\": 7}\n")), ContainsSubstring("device: <code>not known</code>"));
+  CHECK_THAT(reports::run_markdown(parse("{\"case_id\": 7}\n")), ContainsSubstring("**none**"));
+  const std::string text = lines_of({passed("naive"), passed("fused")});
+  CHECK_THAT(reports::run_markdown(parse(text.substr(0, text.size() - 9))), ContainsSubstring("**warning**: <code>"));
 }
 
 TEST_CASE("reports are rebuilt from the records, and replace what was there") {
