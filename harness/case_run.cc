@@ -27,7 +27,6 @@ constexpr std::size_t kRowsToOracle = 8;  // of those in which a variant and nai
 constexpr int kTurns = 5;                 // a variant's samples under sustained load come in so many
 constexpr int kShortestTurn = 10;         // fewer are not worth the settling before them
 constexpr int kLongestTurn = 20;          // a power limit leaves the clock alone for no longer (harness/load.cc)
-constexpr double kStepTimesShare = 0.2;   // of max_seconds: the steps are timed beside the samples
 
 // A variant on its way through the stages. It leaves with a verdict other than pass, and is then not timed.
 struct Contender {

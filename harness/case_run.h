@@ -24,6 +24,9 @@ struct DeviceLost : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Of max_seconds: the steps are timed beside the samples.
+inline constexpr double kStepTimesShare = 0.2;
+
 /// What a case needs besides itself.
 struct CaseContext {
   Device& device;

@@ -11,6 +11,7 @@
 #include "harness/compare.h"
 #include "harness/config.h"
 #include "harness/doctor.h"
+#include "harness/init.h"
 #include "harness/list.h"
 #include "harness/profile.h"
 #include "harness/run.h"
@@ -131,7 +132,7 @@ int dispatch(int argc, char** argv) {
   run.add_flag("--overwrite", options.overwrite, "replace the records of the run that -o holds");
   run.add_option("--device", options.device, "CUDA device")->capture_default_str();
   run.add_option("--dump", options.dump, "write inputs, expected rows and outputs as NPY files into this folder");
-  run.add_flag("--dry-run", options.dry_run, "list rows and the bytes they need; run nothing");
+  run.add_flag("--dry-run", options.dry_run, "list rows, and tell the memory and time they need; run nothing");
   run.allow_extras();
   run.footer(
       "Arguments that begin with --benchmark_ (--benchmark_out=FILE, --benchmark_format=json) go to Google Benchmark,\n"
@@ -163,6 +164,10 @@ int dispatch(int argc, char** argv) {
       "by\n"
       "more than the threshold or its verdict is no longer pass.");
 
+  std::filesystem::path sweep = "sweep.yaml";
+  CLI::App& init = *app.add_subcommand("init", "write a commented sweep to start from");
+  init.add_option("file", sweep, "a file that is not there yet")->option_text("FILE [sweep.yaml]");
+
   CLI::App& list = *app.add_subcommand("list", "ops, variants, models and what this build and machine support");
 
   fusebench::DoctorOptions doctor_options;
@@ -188,6 +193,7 @@ int dispatch(int argc, char** argv) {
   if (oracle.parsed()) return fusebench::precompute_oracle(options);
   if (rebuild.parsed()) return report(folder, markdown);
   if (compare.parsed()) return fusebench::compare_runs(comparison);
+  if (init.parsed()) fusebench::init(sweep, shell_quoted(argv[0]));
   if (list.parsed()) fusebench::print_list();
   if (profile.parsed()) return fusebench::profile(profile_options);
   if (doctor.parsed()) return fusebench::doctor(doctor_options);

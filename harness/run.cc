@@ -20,6 +20,7 @@
 
 #include "harness/binding.h"
 #include "harness/case_run.h"
+#include "harness/estimate.h"
 #include "harness/google_benchmark.h"
 #include "harness/host_memory.h"
 #include "harness/mutants.h"
@@ -242,39 +243,75 @@ int finish(const RunOptions& options, const fs::path& folder, const std::vector<
   return exit_code(verdicts);
 }
 
-// "12.3", or a dash where there is none.
-std::string floor_text(const Case& c, const OpSpec& spec, const Ceilings& ceilings) {
+Known<double> floor_of(const Case& c, const OpSpec& spec, const Ceilings& ceilings) {
   Row row;
   row.c = c;
   row.flops = spec.flops;
   row.bytes_compulsory = spec.compulsory_bytes;
   row.bytes_compulsory_written = spec.compulsory_write_bytes;
   ceilings.apply_to(row);
-  const Known<double> floor = floor_us(row);
-  return floor.value ? fmt::format("{:.2f}", *floor.value) : "-";
+  return floor_us(row);
 }
 
-void print_plans(const std::vector<Task>& tasks, Device& device, const Ceilings& ceilings) {
+void print_plan(const Case& c, const OpSpec& spec, const std::string& name, const Plan& plan,
+                const Known<double>& floor) {
+  const auto mb = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
+  fmt::print("{:<24} {:>12.3f} {:>12.3f} {:>12.3f} {:>12.3f} {:>9.2f} {:>8} {:>10}  {}\n", name,
+             mb(CaseMemory::bytes_needed(spec)), mb(plan.modelled_bytes()), mb(BoundPlan::workspace_bytes(plan)),
+             mb(BoundPlan::prepared_bytes(plan)), spec.flops / 1e9, plan.launches(),
+             floor.value ? fmt::format("{:.2f}", *floor.value) : "-", case_id(c));
+}
+
+// A run compares rows that the oracle does not compute with naive's, and binds naive for that.
+void add_witness(std::vector<Plan>& plans, const Task& task, const Measure& measure, const Device& device) {
+  const bool is_sampled = most_rows(task.c, measure.verify) < task.c.tokens();
+  if (!is_sampled || std::find(task.variants.begin(), task.variants.end(), "naive") != task.variants.end()) return;
+  try {
+    plans.push_back(plan_variant(registry(), task.c, "naive", device.target()));
+  } catch (const Unsupported&) {  // then they are not compared
+  }
+}
+
+bool has_expected_rows(const OracleCache& cache, const Case& c, const VerifyRows& verify) {
+  // A list of rows that memory cannot hold is not made.
+  if (host_bytes_needed(c, spec_of(c), verify) > available_host_bytes()) return false;
+  return fs::exists(cache.path_of(c, choose_rows(c, verify)));
+}
+
+void print_plans(const std::vector<Task>& tasks, Device& device, const Ceilings& ceilings, const Measure& measure,
+                 const RunOptions& options) {
+  const OracleCache cache(options.oracle_cache);
+  Estimate estimate(measure, device.facts().backend, options.prove);
   fmt::print("{:<24} {:>12} {:>12} {:>12} {:>12} {:>9} {:>8} {:>10}  case\n", "variant", "op MB", "modelled MB",
              "workspace MB", "prepared MB", "GFLOP", "launches", "floor us");
-  for (const Task& task : tasks) {
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const Task& task = tasks[i];
     const OpSpec spec = spec_of(task.c);
+    const Known<double> floor = floor_of(task.c, spec, ceilings);
+    std::vector<Plan> plans;
     for (const std::string& name : task.variants) {
       try {
-        const Plan plan = plan_variant(registry(), task.c, name, device.target());
-        const auto mb = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
-        fmt::print("{:<24} {:>12.3f} {:>12.3f} {:>12.3f} {:>12.3f} {:>9.2f} {:>8} {:>10}  {}\n", name,
-                   mb(CaseMemory::bytes_needed(spec)), mb(plan.modelled_bytes()), mb(BoundPlan::workspace_bytes(plan)),
-                   mb(BoundPlan::prepared_bytes(plan)), spec.flops / 1e9, plan.launches(),
-                   floor_text(task.c, spec, ceilings), case_id(task.c));
+        plans.push_back(plan_variant(registry(), task.c, name, device.target()));
+        print_plan(task.c, spec, name, plans.back(), floor);
       } catch (const Unsupported& limit) {
         fmt::print("{:<24} unsupported: {}  {}\n", name, limit.what(), case_id(task.c));
+        estimate.add_unsupported();
       }
     }
+    if (plans.empty()) continue;
+    const std::size_t rows = plans.size();
+    add_witness(plans, task, measure, device);
+    estimate.add({.c = task.c,
+                  .plans = plans,
+                  .rows = rows,
+                  .has_control = has_control(i),
+                  .floor_us = floor,
+                  .has_expected_rows = has_expected_rows(cache, task.c, measure.verify)});
   }
   fmt::print(
       "op MB: the op's own tensors; modelled MB: what the plan's steps read and write; floor: from a cold cache, by "
-      "ceilings that were probed just now.\n");
+      "ceilings that were probed just now.\n\n{}",
+      estimate.text(device.free_bytes(), available_host_bytes()));
 }
 
 // A case's expected rows, and its mutants', from the cache or computed and put there.
@@ -376,7 +413,7 @@ int run(const RunOptions& options) {
     return probe_ceilings(*device, registry(), config.measure.load, product_dtypes(tasks), note);
   };
   if (options.dry_run) {
-    print_plans(tasks, *device, probe([](const std::string&) {}));
+    print_plans(tasks, *device, probe([](const std::string&) {}), config.measure, options);
     return kPassed;
   }
   check_flags(options);

@@ -16,7 +16,6 @@ namespace fusebench {
 
 namespace {
 
-constexpr std::size_t kMinSamples = 3;
 constexpr std::size_t kMostSamplesPerAsked = 10;  // a bimodal latency may never come within ci
 
 // Unlike mix, it does not leave the seed 0 as it is.

@@ -17,6 +17,8 @@ struct Sample {
   bool held = true;   ///< no time of the host's is in it
 };
 
+inline constexpr std::size_t kMinSamples = 3;  ///< taken however long they last
+
 /// One variant to time. `sample` prepares the cache state, launches the plan once and times it; in a warm-up a launch
 /// may do what is done only once. Before and after a turn of samples the other two are called, where there are such.
 struct Subject {
