@@ -327,7 +327,7 @@ function headlineChart(root, view, pairs) {
     legend: { top: 0, left: 0, right: 60, data: ["time", how, "workspace"] },
     tooltip: { trigger: "item", formatter: (item) => headlineTip(view.report, told[item.value[1]]) },
     xAxis: { type: "log", position: "top", logBase: 2, min: headlinePower(Math.min(...known), -0.1), max: headlinePower(Math.max(...known), 0.1), axisLabel: { formatter: (value) => `${Number(value.toPrecision(3))}x` } },
-    yAxis: { type: "category", data: names, inverse: true, axisTick: { show: false }, axisLabel: { width: room, overflow: "break", fontSize: 12 } },
+    yAxis: { type: "category", data: names, inverse: true, axisTick: { show: false }, axisLabel: { width: room, overflow: "break", fontSize: 12, lineHeight: 15 } },
     series: [
       { name: "time", type: "scatter", symbol: "circle", symbolSize: 13, color: PALETTE[1], data: points(time), z: 4,
         markLine: { silent: true, symbol: "none", animation: false, label: { show: false }, lineStyle: { color: cssColor("--ink"), type: "solid", width: 1 }, data: [{ xAxis: 1 }] } },
