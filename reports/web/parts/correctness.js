@@ -60,11 +60,11 @@ function correctTiles(view) {
     tile("worst", ["worst error / ", word("budget")], sums.worst === null ? NONE : correctShareText(sums.worst.error_share),
       sums.worst === null ? `Nothing was checked: ${why("rel_l2")}.` : [over > 0 ? `${plural(over, "row")} over the budget. The worst: ` : "Nearest to its budget: ", rowLink(view, sums.worst)], over > 0),
     tile("checked", h("abbr", { title: help("rows_checked") }, "token rows checked"), sums.total > 0 ? correctPercentDown(sums.checked / sums.total) : NONE,
-      sums.total > 0 ? `${sums.checked} of ${sums.total} in ${plural(sums.measured, "row")}; the others are held against naive's.` : `Not known: ${why("rows_checked")}.`),
+      sums.total > 0 ? `${sums.checked} of ${sums.total} in ${plural(sums.measured, "row")}${sums.checked < sums.total ? "; the others are held against naive's" : ""}.` : `Not known: ${why("rows_checked")}.`),
     tile("deterministic", h("abbr", { title: help("deterministic") }, "deterministic"), correctPart(sums.same, sums.sameKnown),
       sums.sameKnown === 0 ? `Not known: ${why("deterministic")}.` : sums.same === sums.sameKnown ? "Every launch gave the same bits." : `${plural(sums.sameKnown - sums.same, "row")} gave other bits when launched again.`),
     tile("seed_allclose", h("abbr", { title: help("seed_allclose") }, "within the seed's own tolerance"), correctPart(sums.close, sums.closeKnown),
-      sums.closeKnown === 0 ? `Not known: ${why("seed_allclose")}.` : "It decides nothing: 2e-3 is the same for every dtype, so that bf16 often cannot meet it."),
+      sums.closeKnown === 0 ? `Not known: ${why("seed_allclose")}.` : sums.close === sums.closeKnown ? "All of them." : "It decides nothing: 2e-3 is the same for every dtype, so that bf16 often cannot meet it."),
     tile("nonfinite", h("abbr", { title: help("nonfinite") }, "NaN or infinite elements"), sums.known > 0 ? String(sums.nonfinite) : NONE,
       sums.known === 0 ? `Not known: ${why("nonfinite")}.` : sums.nonfinite === 0 ? "None where the reference has none." : "Where the reference has none.", sums.nonfinite > 0),
     correctMutantTile(view, tile));
