@@ -3,7 +3,7 @@ const ENVIRONMENT_POINTS = 3000;
 const ENVIRONMENT_LINES = 200;
 
 PARTS.push({
-  id: "environment", order: 80, title: "How it was measured",
+  id: "environment", order: 80, withoutRows: true, title: "How it was measured",
   about: "The machine, the command, the ceilings that floors are held against, and how far figures differ where nothing does.",
   render(root, view) {
     const header = view.report.header && typeof view.report.header === "object" ? view.report.header : {};
@@ -11,7 +11,7 @@ PARTS.push({
     const pair = h("div", { class: "pair" }, environmentFacts(view, header), environmentCeilings(header));
     root.append(pair);
     environmentClocks(root, view);
-    environmentNoise(root, view, header);
+    environmentNoise(root, header);
     environmentStages(root, header);
     append(root, [environmentRest(header)]);
   },
@@ -86,14 +86,14 @@ function environmentCeilings(header) {
   const lines = [best("bandwidth", "GB/s", ceilings.bandwidth_gbps, ceilings.bandwidth_gbps_reason),
     ...Object.entries(ceilings.rate_tflops ?? {}).map(([dtype, entry]) => best(`rate, ${dtype}`, "TFLOP/s", entry, null))];
   const probes = Object.entries(ceilings.probes ?? {}).filter(([name]) => !name.endsWith("_reason")).map(([name, value]) => [
-    name.replace(/_(gbps|tflops)$/, "").replaceAll("_", " "), n(isKnown(value) ? fourDigits(value) : NONE), name.endsWith("_tflops") ? "TFLOP/s" : name.endsWith("_gbps") ? "GB/s" : "", value === null ? ceilings.probes[`${name}_reason`] ?? "no reason given" : "probe"]);
+    name.replace(/_(gbps|tflops)$/, "").replaceAll("_", " "), n(isKnown(value) ? fourDigits(value) : NONE), name.endsWith("_tflops") ? "TFLOP/s" : name.endsWith("_gbps") ? "GB/s" : "", value === null ? ceilings.probes[`${name}_reason`] ?? "no reason given" : ""]);
   return h("div", { id: "ceilings" }, h("h3", {}, word("ceiling", "Ceilings")),
     table("ceilings", ["ceiling", n("value"), "unit", "reached by"], lines),
     h("h3", {}, "Probes, before the first case"), table("probes", ["probe", n("value"), "unit", ""], probes),
     h("p", {}, "Load: ", environmentValue(ceilings, "load"), ". An empty pair of events takes ", environmentValue(ceilings, "event_pair_us", (us) => formatTime(us)),
       ", the same around an empty kernel ", environmentValue(ceilings, "empty_launch_us", (us) => formatTime(us)), ". ",
       "What L2 may keep of the written: ", environmentValue(ceilings, "l2_retained_bytes", formatBytes), ceilings.l2_retained_source ? ` (${ceilings.l2_retained_source}).` : "."),
-    h("p", { class: "soft" }, `Datasheet: ${ceilings.datasheet ?? "none"}. For readers only: it decides nothing.`));
+    h("p", { class: "soft" }, ceilings.datasheet ? `Datasheet: ${ceilings.datasheet}. For readers only: it decides nothing.` : "No datasheet figures are known; they would decide nothing."));
 }
 
 // --- clocks, power, temperature ---
@@ -107,7 +107,7 @@ function environmentClocks(root, view) {
     const values = of(name).map((row) => row[name]).sort((a, b) => a - b);
     const middle = values.length > 0 ? (values[Math.floor((values.length - 1) / 2)] + values[Math.ceil((values.length - 1) / 2)]) / 2 : null;
     return [h("abbr", { title: columnHelp(view.report, name) }, name), n(fourDigits(values[0])), n(fourDigits(middle)), n(fourDigits(values.at(-1))), unit, n(`${values.length} of ${rows.length}`),
-      values.length > 0 ? "" : rows.find((row) => row.device_reason)?.device_reason ?? "the records do not say why"];
+      values.length > 0 ? "" : environmentReason(rows.find((row) => row.device_reason)?.device_reason, name)];
   });
   const limits = new Map();
   for (const row of rows) if (row.clock_limits !== null) limits.set(row.clock_limits, (limits.get(row.clock_limits) ?? 0) + 1);
@@ -121,6 +121,13 @@ function environmentClocks(root, view) {
   if (known.length < 2) return;
   const every = Math.ceil(known.length / ENVIRONMENT_POINTS);
   environmentClockChart(root, view, known.filter((_, i) => i % every === 0), every);
+}
+
+// A reason may name several columns, each with its own: "a: why; b, c: why".
+function environmentReason(reason, name) {
+  if (!reason) return "the records do not say why";
+  const own = reason.split("; ").find((part) => part.split(":")[0].split(", ").includes(name));
+  return own ? own.slice(own.indexOf(":") + 1).trim() : reason;
 }
 
 function environmentClockChart(root, view, rows, every) {
@@ -142,11 +149,18 @@ function environmentClockChart(root, view, rows, every) {
 const environmentRange = (from, to) => (isKnown(to) ? `${formatTime(from)} to ${formatTime(to)}` : `from ${formatTime(from)}`);
 const environmentPart = (part) => (isKnown(part) ? `${(part * 100).toFixed(2)}%` : NONE);
 
-function environmentNoise(root, view, header) {
+function environmentNoise(root, header) {
   const noise = header.noise;
   const n = (text, title = null) => ({ text, class: "n", title });
   root.append(h("h3", {}, "Noise: how far figures differ where nothing does"));
-  if (!noise) append(root, [h("p", { class: "soft", id: "no-noise" }, `No noise table: ${header.noise_reason ?? "the records do not say why"}.`)]);
+  const [left, right] = [h("div"), h("div")];
+  root.append(h("div", { class: "pair" }, left, right));
+  environmentNoiseTable(left, header, noise, n);
+  environmentControls(right, header, n);
+}
+
+function environmentNoiseTable(root, header, noise, n) {
+  if (!noise) append(root, [h("p", { class: "soft", id: "no-noise" }, `Not known between processes: ${header.noise_reason ?? "the records do not say why there is no noise table"}.`)]);
   else {
     const classes = Array.isArray(noise.classes) ? noise.classes : [];
     const within = Array.isArray(noise.a_a?.classes) ? noise.a_a.classes : [];
@@ -155,6 +169,9 @@ function environmentNoise(root, view, header) {
       h("div", { id: "noise" }, table("noise by latency", ["latency", n("between processes", "medians of the same row in different processes"), n("pairs"), n("within this run", "one variant timed twice, as if it were two: the A/A controls"), n("pairs")],
         classes.map((one) => [environmentRange(one.from_us, one.to_us), n(environmentPart(one.relative), isKnown(one.relative) ? null : "no pairs of this latency"), n(String(one.pairs ?? NONE)), n(environmentPart(same(one)?.relative), isKnown(same(one)?.relative) ? null : "no pairs of this latency"), n(String(same(one)?.pairs ?? NONE))])))]);
   }
+}
+
+function environmentControls(root, header, n) {
   const controls = Array.isArray(header.controls) ? header.controls : [];
   if (controls.length === 0) {
     root.append(h("p", { class: "soft", id: "no-controls" }, header.controls === undefined ? "A/A controls are not in the records." : "The run has no A/A controls."));
