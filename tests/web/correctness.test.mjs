@@ -34,14 +34,16 @@ pageTest("dots and tables show each error over its budget", async () => {
     ["rope", "bf16", "fused", "1", "1", "10%", "10%", "100 of 4096", "0 of 1", "0 of 1", "0"]]);
   assert.deepEqual((await cellsOf(page, "#correct-worst")).map((line) => line.slice(2)), [
     ["1.50e-4", "6.00e-4", "25%", "0.0120", "0.0150", "80%", "512 of 4096"],
-    ["3.00e-4", "6.00e-4", "50%", "0.00300", "0.0150", "20%", "512 of 4096"],
-    ["6.00e-5", "6.00e-4", "10%", "0.00150", "0.0150", "10%", "100 of 4096"]]);
+    ["3.00e-4", "6.00e-4", "50%", "3.00e-3", "0.0150", "20%", "512 of 4096"],
+    ["6.00e-5", "6.00e-4", "10%", "1.50e-3", "0.0150", "10%", "100 of 4096"]]);
   assert.equal((await tile(page, "worst")).figure, "80%");
   assert.equal((await tile(page, "checked")).figure, `${Math.floor(100 * 1124 / 12288)}%`);
   assert.match((await tile(page, "checked")).said, /1124 of 12288 in 3 rows/);
   assert.equal((await tile(page, "deterministic")).figure, "2 of 3");
   assert.equal((await tile(page, "seed_allclose")).figure, "2 of 3");
   assert.match(await page.textContent("#correct-changing"), /1 row not deterministic.*rope\/bf16/s);
+  const boxes = await page.$$eval("#correctness canvas", (all) => all.map((one) => one.getBoundingClientRect().toJSON()));
+  assert.ok(boxes[0].right <= boxes[1].left, "charts do not lie over each other");
   await screenshot(page, "correctness", "#correctness");
   await page.click("#correct-tiles [data-tile=worst] a");
   assert.match(page.url(), /row=1/);

@@ -85,7 +85,8 @@ function correctFailures(view) {
   const failed = view.rows.filter((row) => ["fail", "no_power"].includes(row.verdict) || row.error_share > 1 || row.nonfinite > 0);
   if (failed.length === 0) return null;
   const more = failed.length - CORRECT_NAMED;
-  return h("div", { id: "correct-failures" }, h("h3", { class: "fail" }, `${plural(failed.length, "row")} that the check does not let pass`),
+  // The first part has shown them already.
+  return h("details", { id: "correct-failures" }, h("summary", { class: "fail" }, `${plural(failed.length, "row")} that the check does not let pass, with reasons`),
     failedRowsTable(view, "rows that the check does not let pass", failed.slice(0, CORRECT_NAMED)), more > 0 ? h("p", {}, `And ${more} more.`) : null);
 }
 
@@ -102,13 +103,10 @@ function correctCharts(root, view) {
   const shown = correctThinned(known);
   append(root, [h("h3", {}, "Error as a part of its budget"), shown.length < known.length
     ? h("p", { class: "soft" }, `${shown.length} of ${plural(known.length, "row")} are drawn: the worst of each kind, and an even choice of the others.`) : null]);
-  const pair = h("div", { class: "pair" });
-  root.append(pair);
-  for (const measure of CORRECT_MEASURES) {
-    const frame = h("div");
-    pair.append(frame);
-    correctChart(frame, view, measure, { kinds, variants, shown });
-  }
+  // Both places are there before a chart takes its width from one.
+  const frames = CORRECT_MEASURES.map(() => h("div"));
+  root.append(h("div", { class: "pair" }, frames));
+  CORRECT_MEASURES.forEach((measure, i) => correctChart(frames[i], view, measure, { kinds, variants, shown }));
 }
 
 const correctKind = (row) => `${row.op} ${row.dtype}`;
@@ -167,7 +165,7 @@ function correctTip(row, measure) {
     `token rows checked: ${row.rows_checked} of ${row.rows_total}`, `verdict: ${row.verdict}`, "click: show it in the table"].join("\n");
 }
 
-const correctError = (value) => (isKnown(value) ? (value === 0 ? "0" : value.toPrecision(3)) : NONE);
+const correctError = (value) => (!isKnown(value) ? NONE : value === 0 ? "0" : value < 0.01 ? value.toExponential(2) : value.toPrecision(3));
 
 // --- tables ---
 

@@ -19,13 +19,13 @@ PARTS.push({
 
 function environmentUnfinished(header) {
   if (header.stages_s !== undefined) return null;
-  return h("p", { class: "note", id: "unfinished" }, Object.keys(header).length === 0 ? "The records have no header: nothing is known of the machine."
+  return h("p", { class: "note", id: "environment-unfinished" }, Object.keys(header).length === 0 ? "The records have no header: nothing is known of the machine."
     : "The run did not come to its end, or an older version made it: ceilings are those from before the first case, and what is written at the end (A/A controls, seconds by stage) is missing.");
 }
 
 function environmentWarnings(report) {
-  if (report.warnings.length === 0) return h("p", { class: "soft", id: "warnings" }, "The run has no warnings.");
-  return h("div", { id: "warnings" }, h("h3", {}, "Warnings"), h("ul", {}, report.warnings.map((warning) => h("li", { class: "note" }, warning))));
+  if (report.warnings.length === 0) return h("p", { class: "soft", id: "environment-warnings" }, "The run has no warnings.");
+  return h("div", { id: "environment-warnings" }, h("h3", {}, "Warnings"), h("ul", {}, report.warnings.map((warning) => h("li", { class: "note" }, warning))));
 }
 
 // --- facts ---
@@ -58,7 +58,7 @@ function environmentFacts(view, header) {
   const modes = new Map();
   for (const row of view.report.rows) modes.set(row.mode, (modes.get(row.mode) ?? 0) + 1);
   const capability = isKnown(device.compute_capability) && device.compute_capability > 0 ? (device.compute_capability / 10).toFixed(1) : NONE;
-  return environmentTable("facts", "What it ran on", [
+  return environmentTable("environment-facts", "What it ran on", [
     ["device", environmentValue(device, "name")],
     ["uuid", environmentValue(device, "uuid")],
     isGpu ? ["compute capability", capability] : null,
@@ -81,13 +81,13 @@ function environmentFacts(view, header) {
 function environmentCeilings(header) {
   const ceilings = header.ceilings;
   const n = (text) => ({ text, class: "n" });
-  if (!ceilings) return h("div", { id: "ceilings" }, h("h3", {}, word("ceiling", "Ceilings")), h("p", { class: "soft" }, header.ceilings_reason ?? "The records have none."));
+  if (!ceilings) return h("div", { id: "environment-ceilings" }, h("h3", {}, word("ceiling", "Ceilings")), h("p", { class: "soft" }, header.ceilings_reason ?? "The records have none."));
   const best = (name, unit, entry, reason) => [name, n(isKnown(entry?.value) ? fourDigits(entry.value) : NONE), unit, entry?.by ?? reason ?? "no reason given"];
   const lines = [best("bandwidth", "GB/s", ceilings.bandwidth_gbps, ceilings.bandwidth_gbps_reason),
     ...Object.entries(ceilings.rate_tflops ?? {}).map(([dtype, entry]) => best(`rate, ${dtype}`, "TFLOP/s", entry, null))];
   const probes = Object.entries(ceilings.probes ?? {}).filter(([name]) => !name.endsWith("_reason")).map(([name, value]) => [
     name.replace(/_(gbps|tflops)$/, "").replaceAll("_", " "), n(isKnown(value) ? fourDigits(value) : NONE), name.endsWith("_tflops") ? "TFLOP/s" : name.endsWith("_gbps") ? "GB/s" : "", value === null ? ceilings.probes[`${name}_reason`] ?? "no reason given" : ""]);
-  return h("div", { id: "ceilings" }, h("h3", {}, word("ceiling", "Ceilings")),
+  return h("div", { id: "environment-ceilings" }, h("h3", {}, word("ceiling", "Ceilings")),
     table("ceilings", ["ceiling", n("value"), "unit", "reached by"], lines),
     h("h3", {}, "Probes, before the first case"), table("probes", ["probe", n("value"), "unit", ""], probes),
     h("p", {}, "Load: ", environmentValue(ceilings, "load"), ". An empty pair of events takes ", environmentValue(ceilings, "event_pair_us", (us) => formatTime(us)),
@@ -113,8 +113,8 @@ function environmentClocks(root, view) {
   for (const row of rows) if (row.clock_limits !== null) limits.set(row.clock_limits, (limits.get(row.clock_limits) ?? 0) + 1);
   const throttled = rows.filter((row) => row.throttled_samples > 0).length;
   const unheld = rows.filter((row) => row.unheld_samples > 0).length;
-  append(root, [h("div", { id: "clocks" }, table("clocks, power and temperature", ["", n("least"), n("median"), n("most"), "unit", n("rows"), "why not known"], lines)),
-    h("p", { id: "limits" }, h("abbr", { title: columnHelp(view.report, "clock_limits") }, "What held the clock down"), ": ",
+  append(root, [h("div", { id: "environment-clocks" }, table("clocks, power and temperature", ["", n("least"), n("median"), n("most"), "unit", n("rows"), "why not known"], lines)),
+    h("p", { id: "environment-limits" }, h("abbr", { title: columnHelp(view.report, "clock_limits") }, "What held the clock down"), ": ",
       limits.size === 0 ? "not known." : `${[...limits].map(([limit, count]) => `${limit} (${plural(count, "row")})`).join(", ")}.`,
       ` ${plural(throttled, "row")} with `, h("abbr", { title: columnHelp(view.report, "throttled_samples") }, "throttled samples"), `, ${unheld} with `, h("abbr", { title: columnHelp(view.report, "unheld_samples") }, "samples that may hold the host's time"), ".")]);
   const known = rows.filter((row) => isKnown(row.sm_mhz) || isKnown(row.power_w));
@@ -160,13 +160,13 @@ function environmentNoise(root, header) {
 }
 
 function environmentNoiseTable(root, header, noise, n) {
-  if (!noise) append(root, [h("p", { class: "soft", id: "no-noise" }, `Not known between processes: ${header.noise_reason ?? "the records do not say why there is no noise table"}.`)]);
+  if (!noise) append(root, [h("p", { class: "soft", id: "environment-no-noise" }, `Not known between processes: ${header.noise_reason ?? "the records do not say why there is no noise table"}.`)]);
   else {
     const classes = Array.isArray(noise.classes) ? noise.classes : [];
     const within = Array.isArray(noise.a_a?.classes) ? noise.a_a.classes : [];
     const same = (one) => within.find((other) => other.from_us === one.from_us);
     append(root, [h("p", { class: "soft" }, ["restarts", "learned", "device_uuid", "driver"].filter((key) => noise[key] !== undefined && noise[key] !== null).map((key) => `${key.replace("_", " ")} ${environmentText(noise[key])}`).join(", "), ". 99% of pairs differ by no more than the noise of their class."),
-      h("div", { id: "noise" }, table("noise by latency", ["latency", n("between processes", "medians of the same row in different processes"), n("pairs"), n("within this run", "one variant timed twice, as if it were two: the A/A controls"), n("pairs")],
+      h("div", { id: "environment-noise" }, table("noise by latency", ["latency", n("between processes", "medians of the same row in different processes"), n("pairs"), n("within this run", "one variant timed twice, as if it were two: the A/A controls"), n("pairs")],
         classes.map((one) => [environmentRange(one.from_us, one.to_us), n(environmentPart(one.relative), isKnown(one.relative) ? null : "no pairs of this latency"), n(String(one.pairs ?? NONE)), n(environmentPart(same(one)?.relative), isKnown(same(one)?.relative) ? null : "no pairs of this latency"), n(String(same(one)?.pairs ?? NONE))])))]);
   }
 }
@@ -174,13 +174,13 @@ function environmentNoiseTable(root, header, noise, n) {
 function environmentControls(root, header, n) {
   const controls = Array.isArray(header.controls) ? header.controls : [];
   if (controls.length === 0) {
-    root.append(h("p", { class: "soft", id: "no-controls" }, header.controls === undefined ? "A/A controls are not in the records." : "The run has no A/A controls."));
+    root.append(h("p", { class: "soft", id: "environment-no-controls" }, header.controls === undefined ? "A/A controls are not in the records." : "The run has no A/A controls."));
     return;
   }
   const worst = Math.max(...controls.map((one) => (one.ratio > 0 ? Math.max(one.ratio, 1 / one.ratio) - 1 : 0)));
-  append(root, [h("p", { id: "controls-said" }, h("abbr", { title: "one variant of a case timed twice, as if it were two: what differs is noise" }, "A/A controls"), `: ${plural(controls.length, "pair")}, which differ by ${environmentPart(worst)} at most.`)]);
+  append(root, [h("p", { id: "environment-controls-said" }, h("abbr", { title: "one variant of a case timed twice, as if it were two: what differs is noise" }, "A/A controls"), `: ${plural(controls.length, "pair")}, which differ by ${environmentPart(worst)} at most.`)]);
   environmentControlChart(root, controls);
-  append(root, [h("details", { id: "controls" }, h("summary", {}, `The controls (${controls.length})`),
+  append(root, [h("details", { id: "environment-controls" }, h("summary", {}, `The controls (${controls.length})`),
     table("A/A controls", [n("median"), n("ratio"), n("difference")], controls.slice(0, ENVIRONMENT_LINES).map((one) => [n(formatTime(one.median_us)), n(isKnown(one.ratio) ? one.ratio.toFixed(4) : NONE), n(formatSigned(isKnown(one.ratio) ? one.ratio - 1 : null, environmentPart))])),
     controls.length > ENVIRONMENT_LINES ? h("p", {}, `And ${controls.length - ENVIRONMENT_LINES} more.`) : null)]);
 }
@@ -198,7 +198,7 @@ function environmentControlChart(root, controls) {
   }, { height: 220 });
 }
 
-const environmentDecade = (round, us) => 10 ** round(Math.log10(us));
+const environmentDecade = (round, us) => 10 ** round(Math.log10(us * (round === Math.ceil ? 1.01 : 0.99)));
 const environmentTick = (us) => (us >= 1e6 ? `${us / 1e6} s` : us >= 1e3 ? `${us / 1e3} ms` : `${Number(us.toPrecision(1))} µs`);
 
 // --- where the time went ---
@@ -212,10 +212,10 @@ function environmentStages(root, header) {
   const rest = isKnown(all) ? all - named.reduce((sum, [, seconds]) => sum + seconds, 0) : null;
   const share = (seconds) => (isKnown(all) && all > 0 && isKnown(seconds) ? formatPercent(seconds / all) : NONE);
   const lines = [...named, ...(isKnown(rest) && rest > 0 ? [["what no stage claims", rest]] : [])];
-  append(root, [h("h3", {}, "Where the run's time went"), h("p", { id: "measured" }, isKnown(header.measured_s)
+  append(root, [h("h3", {}, "Where the run's time went"), h("p", { id: "environment-measured" }, isKnown(header.measured_s)
     ? `Of ${fourDigits(all)} s, ${fourDigits(header.measured_s)} s (${share(header.measured_s)}) are the latencies that were kept; the rest is care: settling, flushing, checking, counting.`
     : "How much of it the kept latencies are is not in the records.")]);
-  const list = h("div", { id: "stages" }, table("seconds by stage", ["stage", n("seconds"), n("of the run"), ""], [...lines.map(([name, seconds]) => [name, n(fourDigits(seconds)), n(share(seconds)), environmentBar(seconds, all)]), ["all", n(fourDigits(all)), n(share(all)), ""]]));
+  const list = h("div", { id: "environment-stages" }, table("seconds by stage", ["stage", n("seconds"), n("of the run"), ""], [...lines.map(([name, seconds]) => [name, n(fourDigits(seconds)), n(share(seconds)), environmentBar(seconds, all)]), ["all", n(fourDigits(all)), n(share(all)), ""]]));
   root.append(list);
 }
 
@@ -239,7 +239,7 @@ function environmentRest(header) {
   const leaves = environmentLeaves(header).filter(([path]) => path !== "");
   const reasons = new Map(leaves);
   const lines = leaves.slice(0, 5 * ENVIRONMENT_LINES);
-  return h("details", { id: "header" }, h("summary", {}, `The whole header, name by name (${leaves.length})`),
+  return h("details", { id: "environment-header" }, h("summary", {}, `The whole header, name by name (${leaves.length})`),
     table("the header", ["name", "value"], lines.map(([path, value]) => [h("code", {}, path),
       value === null ? [NONE, h("span", { class: "soft" }, ` ${reasons.get(`${path}_reason`) ?? (path.endsWith("_reason") ? "" : "null")}`)] : String(value)])),
     leaves.length > lines.length ? h("p", {}, `And ${leaves.length - lines.length} more, in results.jsonl.`) : null);

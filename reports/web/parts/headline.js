@@ -77,7 +77,7 @@ function headlineFailures(view) {
   const verdicts = [...new Set(failed.map((row) => row.verdict))];
   const showAll = h("button", { type: "button", onclick: () => view.state.set({ verdict: verdicts, row: "" }) }, "show only these rows");
   const more = failed.length - HEADLINE_FAILURES;
-  return h("div", { id: "failures" },
+  return h("div", { id: "headline-failures" },
     h("h3", { class: "fail" }, `${plural(failed.length, "row")} did not pass`),
     failedRowsTable(view, "rows that did not pass", failed.slice(0, HEADLINE_FAILURES)),
     h("p", {}, more > 0 ? `And ${more} more. ` : null, failed.length < view.rows.length ? showAll : null));
@@ -103,7 +103,7 @@ function headlineUnsupported(view) {
   const reasons = new Map();
   for (const row of rows) reasons.set(row.reason, [...(reasons.get(row.reason) ?? []), row]);
   const lines = [...reasons].slice(0, HEADLINE_FAILURES);
-  return h("details", { id: "unsupported" },
+  return h("details", { id: "headline-unsupported" },
     h("summary", {}, `${plural(rows.length, "row")} unsupported, by name`),
     table("unsupported rows", ["reason", { text: "rows", class: "n" }, "the first of them"],
       lines.map(([reason, all]) => [reason ?? NONE, { text: String(all.length), class: "n" }, rowLink(view, all[0])])),
@@ -115,13 +115,13 @@ function headlineUnsupported(view) {
 function headlineLead(view, pairs) {
   const passed = view.rows.filter((row) => row.verdict === "pass").length;
   if (passed === 0) {
-    return h("p", { id: "lead" }, `None of the ${plural(view.rows.length, "row")} passed, so that there is nothing to compare.`,
+    return h("p", { id: "headline-lead" }, `None of the ${plural(view.rows.length, "row")} passed, so that there is nothing to compare.`,
       view.report.warnings.length > 0 ? " The warnings above may say why." : null);
   }
   const base = view.report.baseline;
   const variants = [...new Set(pairs.filter((pair) => pair.baseline).map((pair) => pair.row.variant))].slice(0, 4);
   const sentences = variants.map((variant) => headlineCounts(view, variant, base, pairs.filter((pair) => pair.row.variant === variant && pair.baseline)));
-  return h("div", { id: "lead" }, sentences.length > 0 ? sentences : h("p", {}, `No row here can be held against ${base}: there are ${[...new Set(view.rows.map((row) => row.variant))].join(", ")} only.`));
+  return h("div", { id: "headline-lead" }, sentences.length > 0 ? sentences : h("p", {}, `No row here can be held against ${base}: there are ${[...new Set(view.rows.map((row) => row.variant))].join(", ")} only.`));
 }
 
 function headlineCounts(view, variant, base, pairs) {
@@ -149,7 +149,7 @@ function headlineTiles(view) {
   const passed = view.selected.rows.filter((row) => row.verdict === "pass");
   const row = headlineContenders(view.report, passed.length > 0 ? passed : view.selected.rows)[0];
   const pair = headlinePair(view.report, whole, row);
-  return h("div", { class: "tiles", id: "tiles" }, headlineTimeTile(view, pair), headlineBytesTile(view, pair), headlineFloorTile(view, pair),
+  return h("div", { class: "tiles", id: "headline-tiles" }, headlineTimeTile(view, pair), headlineBytesTile(view, pair), headlineFloorTile(view, pair),
     headlineCountTile(view, pair, { title: "Launches", name: "launches", format: (value) => (isKnown(value) ? String(value) : NONE), sentence: headlineLaunchesSentence }),
     headlineCountTile(view, pair, { title: "Workspace", name: "workspace_bytes", format: formatBytes, sentence: headlineWorkspaceSentence }));
 }
