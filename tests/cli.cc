@@ -139,6 +139,88 @@ TEST_CASE("a dry run lists rows and bytes and writes nothing", "[cli]") {
   CHECK_FALSE(fs::exists(folder / "out"));
 }
 
+TEST_CASE("a dry run tells memory and time, what does not fit, and what to do where nothing would run", "[cli]") {
+  const TempFolder folder;
+  const std::string config = folder.write("tiny.yaml", kSweep);
+  const std::string more = "--dry-run -o " + (folder / "out").string();
+  const Outcome fits = execute(run(folder, config, more));
+  INFO(fits.out);
+  CHECK_THAT(fits.out, ContainsSubstring("\n6 rows of 2 cases\n"));
+  CHECK_THAT(fits.out, ContainsSubstring("memory: up to "));
+  CHECK_THAT(fits.out, ContainsSubstring(" are free\n"));
+  // Two cases of three rows, both with an A/A control: 8 times 5 s, and a fifth for 6 rows' steps.
+  CHECK_THAT(fits.out, ContainsSubstring(" to 46 s of measuring (max_seconds, 5 s,"));
+  CHECK_THAT(fits.out, ContainsSubstring("the expected rows of 2 cases, which `fusebench oracle` computes ahead"));
+  CHECK(fits.out.find("does not fit") == std::string::npos);
+  REQUIRE(execute("oracle " + config + " --backend cpu --oracle-cache " + (folder / "oracle").string()).code == 0);
+  CHECK_THAT(execute(run(folder, config, more)).out, ContainsSubstring("all expected rows are in the oracle cache"));
+
+  const std::string large =
+      folder.write("large.yaml", "name: x\nsweep:\n  - {op: rmsnorm, dim: 65536, seq: 1000000000, dtype: fp32}\n");
+  const Outcome too_large = execute(run(folder, large, more));
+  INFO(too_large.out);
+  CHECK(too_large.code == 0);
+  CHECK_THAT(too_large.out, ContainsSubstring("does not fit, and will have unsupported rows: rmsnorm/fp32/d65536"));
+  const std::string none =
+      folder.write("none.yaml", "name: x\nsweep:\n  - {op: rmsnorm, dim: 64, dtype: bf16, variants: [eigen]}\n");
+  CHECK_THAT(execute(run(folder, none, more)).out, ContainsSubstring("Nothing would run here: `fusebench list`"));
+}
+
+TEST_CASE("init writes a sweep that loads and runs, names what comes next, and overwrites nothing", "[cli]") {
+  const TempFolder folder;
+  const fs::path file = folder / "my-first.yaml";
+  const Outcome made = execute("init " + file.string());
+  INFO(made.out);
+  CHECK(made.code == 0);
+  CHECK_THAT(made.out, ContainsSubstring("run " + file.string() + " --dry-run"));
+  const std::string sweep = read_file(file);
+  CHECK_THAT(sweep, ContainsSubstring("\nname: my-first "));
+  const Outcome listed = execute(run(folder, file, "--dry-run"));
+  INFO(listed.out);
+  CHECK(listed.code == 0);
+  CHECK_THAT(listed.out, ContainsSubstring("\n21 rows of 7 cases\n"));
+  CHECK(listed.out.find("does not fit") == std::string::npos);
+  const Outcome ran = execute(run(folder, file, "--quiet --filter 'rmsnorm*' -o " + (folder / "out").string()));
+  INFO(ran.out);
+  CHECK(ran.code == 0);
+
+  // What is commented out is right, too.
+  std::string all = sweep;
+  for (std::size_t at = 0; (at = all.find("\n  # - op", at)) != std::string::npos;) all.replace(at, 5, "\n  ");
+  for (std::size_t at = 0; (at = all.find("\n  #   ", at)) != std::string::npos;) all.replace(at, 5, "\n  ");
+  const Outcome whole = execute(run(folder, folder.write("all.yaml", all), "--dry-run"));
+  INFO(whole.out);
+  CHECK(whole.code == 0);
+  CHECK_THAT(whole.out, ContainsSubstring("block/fp32/d4096"));
+
+  const Outcome refused = execute("init " + file.string());
+  CHECK(refused.code == 2);
+  CHECK(lines_of(refused.out) == 1);
+  CHECK_THAT(refused.out, ContainsSubstring("is there already; name another file"));
+  CHECK(read_file(file) == sweep);
+  const Outcome nowhere = execute("init " + (folder / "none/x.yaml").string());
+  CHECK(nowhere.code == 2);
+  CHECK(lines_of(nowhere.out) == 1);
+  // A file's name that cannot name a run.
+  CHECK(execute("init " + fusebench::shell_quoted((folder / "it's odd.yaml").string())).code == 0);
+  CHECK_THAT(read_file(folder / "it's odd.yaml"), ContainsSubstring("\nname: sweep "));
+  CHECK(execute("init a b").code == 2);
+}
+
+TEST_CASE("report --markdown prints the run and writes nothing", "[cli]") {
+  const TempFolder folder;
+  const std::string config = folder.write("tiny.yaml", kSweep);
+  const fs::path out = folder / "out";
+  REQUIRE(execute(run(folder, config, "-o " + out.string())).code == 0);
+  fs::remove(out / "report.html");
+  const Outcome printed = execute("report " + out.string() + " --markdown");
+  CHECK(printed.code == 0);
+  CHECK(printed.out.starts_with("### fusebench tiny: 6 rows: 6 pass\n"));
+  CHECK_THAT(printed.out, ContainsSubstring("| speed-up over eigen |"));
+  CHECK_FALSE(fs::exists(out / "report.html"));
+  CHECK(execute("report " + (folder / "none").string() + " --markdown").code == 2);
+}
+
 TEST_CASE("the oracle is computed ahead and read by the run", "[cli]") {
   const TempFolder folder;
   const std::string config = folder.write("tiny.yaml", kSweep);
@@ -462,4 +544,34 @@ TEST_CASE("compare: JSON for programs and markdown for pull requests", "[cli]") 
   CHECK(markdown.code == 4);
   CHECK_THAT(markdown.out, ContainsSubstring("a&#124;b"));
   CHECK_THAT(markdown.out, ContainsSubstring("**regression**, slower"));
+}
+
+TEST_CASE("compare: a page besides what is printed, with the same exit code", "[cli]") {
+  const TempFolder folder;
+  const std::string base = folder.write("base.jsonl", records("GPU-1", {{"a", 100}, {"b", 50}}));
+  const std::string slow = folder.write("slow.jsonl", records("GPU-1", {{"a", 110}, {"b", 50}}));
+  const std::string other = folder.write("other.jsonl", records("GPU-2", {{"a", 100}}));
+  const fs::path page = folder / "page.html";
+  const std::string html = " --html " + page.string();
+  const Outcome table = execute("compare " + base + " " + slow + html);
+  CHECK(table.code == 4);
+  CHECK_THAT(table.out, ContainsSubstring("1 regression"));
+  CHECK_THAT(table.out, ContainsSubstring("page: " + page.string() + "\n"));
+  CHECK(read_file(page).starts_with("<!DOCTYPE html>"));
+  CHECK(execute("compare " + base + " " + base + html).code == 0);
+  const Outcome json = execute("compare " + base + " " + slow + " --json" + html);
+  CHECK(json.code == 4);
+  CHECK(nlohmann::json::parse(json.out)["regressions"] == 1);  // nothing else is printed
+  CHECK(execute("compare " + base + " " + slow + " --markdown" + html).out.starts_with("### fusebench"));
+
+  const fs::path none = folder / "none.html";
+  for (const std::string& arguments :
+       {base + " " + other + " --html " + none.string(), base + " " + base + " --html " + folder.path().string(),
+        base + " " + base + " --html " + (folder / "no/where.html").string()}) {
+    const Outcome refused = execute("compare " + arguments);
+    INFO(arguments << "\n" << refused.out);
+    CHECK(refused.code == 2);
+    CHECK(lines_of(refused.out) == 1);
+  }
+  CHECK_FALSE(fs::exists(none));
 }

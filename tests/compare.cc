@@ -665,3 +665,28 @@ TEST_CASE("comparisons of nothing render") {
   CHECK(Json::parse(reports::comparison_json(nothing))["rows"].empty());
   CHECK_THAT(reports::comparison_markdown(nothing), ContainsSubstring("0 rows"));
 }
+
+TEST_CASE("page: the comparison's JSON, and nothing of a record ends its script") {
+  const auto data_of = [](const std::string& page) {
+    const std::string opening = "<script type=\"application/json\" id=\"records\">";
+    const std::size_t begin = page.find(opening) + opening.size();
+    return page.substr(begin, page.find("</script>", begin) - begin);
+  };
+  const Comparison hostile = hostile_comparison();
+  const std::string page = reports::comparison_page(hostile);
+  CHECK(page.starts_with("<!DOCTYPE html>"));
+  CHECK(page.ends_with("</html>\n"));
+  CHECK_THAT(page, ContainsSubstring("default-src 'none'; script-src 'sha256-"));
+  CHECK(data_of(page).find('<') == std::string::npos);
+  const Json data = Json::parse(data_of(page));
+  CHECK(data["kind"] == "compare");
+  CHECK(data["rows"][0]["case_id"] == kHostile);
+  CHECK(data["said"]["counts"] == reports::counts_of(hostile));
+  // What programs get is in the page, all of it.
+  const Json all = Json::parse(reports::comparison_json(hostile));
+  for (const auto& [key, value] : all.items()) {
+    CAPTURE(key);
+    CHECK(data[key] == value);
+  }
+  CHECK_THAT(reports::comparison_page(reports::compare(Records(), Records())), ContainsSubstring("new against base"));
+}
