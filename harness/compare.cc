@@ -59,7 +59,8 @@ void write_page(const reports::Comparison& comparison, const CompareCommand& com
 
 int compare_runs(const CompareCommand& command) {
   if (!std::isfinite(command.threshold_percent) || command.threshold_percent < 0) {
-    throw UsageError(fmt::format("--threshold {}: is a percentage of 0 or more", command.threshold_percent));
+    throw UsageError(
+        fmt::format("--threshold {}: give a percentage of 0 or more, such as 3", command.threshold_percent));
   }
   if (!command.html.empty()) check_page(command.html);
   const reports::Comparison comparison = reports::compare(records_at(command.base), records_at(command.current),

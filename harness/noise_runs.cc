@@ -92,7 +92,8 @@ reports::Records one_run(const DoctorOptions& options, const std::string& backen
 NoiseTable learn_noise_here(const DoctorOptions& options) {
   if (options.restarts < 3) throw UsageError("--restarts: three processes or more show how they differ");
   const std::string tool = attached_tool();
-  if (!tool.empty()) throw UsageError(fmt::format("--noise: {} is attached, and its noise is not the device's", tool));
+  if (!tool.empty())
+    throw UsageError(fmt::format("--noise: {} is attached, and its noise is not the device's; run without it", tool));
   // The device is not opened here: a context of ours would be company for the runs.
   const Backend backend = backend_of(options.backend);
   const fs::path sweep = !options.sweep.empty()

@@ -169,7 +169,7 @@ std::vector<ProfilerCommand> profiler_commands(const std::string& program, const
 }
 
 int profile(const ProfileOptions& options) {
-  if (options.launches < 1) throw UsageError("--launches: one or more");
+  if (options.launches < 1) throw UsageError("--launches: give a number of one or more");
   const Backend backend = backend_of(options.backend);
   const Config config = load_config(options.config, backend);
   const std::vector<Task> tasks = tasks_of(config, backend, options.filters);

@@ -89,7 +89,7 @@ fs::path claim_output(const RunOptions& options, const Config& config) {
         fmt::format("-o {}: holds another run's records; add --overwrite to replace them, or name another folder",
                     folder.string()));
   } else {
-    throw UsageError(fmt::format("-o {}: results.jsonl cannot be written: {}", folder.string(),
+    throw UsageError(fmt::format("-o {}: results.jsonl cannot be written: {}; name another folder", folder.string(),
                                  std::generic_category().message(errno)));
   }
   if (options.overwrite) reports::remove_reports(folder);  // those of the records that are replaced

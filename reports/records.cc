@@ -55,7 +55,8 @@ Records read_records(const std::filesystem::path& file) {
                     std::filesystem::is_directory(file) ? "it is a folder" : std::generic_category().message(errno)));
   }
   Records records = read_records(in);
-  if (in.bad()) throw std::runtime_error(fmt::format("cannot read {} to its end", file.string()));
+  if (in.bad())
+    throw std::runtime_error(fmt::format("cannot read {} to its end; copy it anew, or try again", file.string()));
   return records;
 }
 

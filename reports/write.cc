@@ -28,7 +28,8 @@ void write_atomically(const std::filesystem::path& file, std::string_view conten
   if (!error) return;
   std::error_code ignored;
   std::filesystem::remove(beside, ignored);
-  throw std::runtime_error(fmt::format("cannot write {}: {}", file.string(), error.message()));
+  throw std::runtime_error(fmt::format("cannot write {}: {}; is its folder there and writable, and the disk not full?",
+                                       file.string(), error.message()));
 }
 
 Records write_reports(const std::filesystem::path& folder) {

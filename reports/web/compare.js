@@ -31,9 +31,9 @@ function decodeComparison(data) {
   return { ...data, rows, percent: Math.round(data.confidence * 100) };
 }
 
-const distance = (row) => (isKnown(row.new_over_base) && row.new_over_base > 0 ? Math.abs(Math.log(row.new_over_base)) : -1);
+const farFromOne = (row) => (isKnown(row.new_over_base) && row.new_over_base > 0 ? Math.abs(Math.log(row.new_over_base)) : -1);
 const COMPARE_ORDERS = {
-  importance: { text: "by importance", compare: (a, b) => a.rank - b.rank || distance(b) - distance(a) || a.index - b.index },
+  importance: { text: "by importance", compare: (a, b) => a.rank - b.rank || farFromOne(b) - farFromOne(a) || a.index - b.index },
   slowest: { text: "slowest first", compare: (a, b) => (b.new_over_base ?? -1) - (a.new_over_base ?? -1) || a.index - b.index },
   fastest: { text: "fastest first", compare: (a, b) => (a.new_over_base ?? Infinity) - (b.new_over_base ?? Infinity) || a.index - b.index },
   run: { text: "as they ran", compare: (a, b) => a.index - b.index },
@@ -108,7 +108,7 @@ function ratioTicks(half) {
 
 const formatTick = (ratio) => String(Number(ratio.toPrecision(3)));
 
-function svg(tag, attributes, ...children) {
+function svgElement(tag, attributes, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   append(element, children);
@@ -121,18 +121,18 @@ function ratioBar(row, scale) {
   const x = (ratio) => (scale.at(ratio) + scale.half) / (2 * scale.half) * width;
   const one = width / 2;
   const band = isKnown(row.noise) ? [x(1 / (1 + row.noise)), x(1 + row.noise)] : [one, one];
-  const picture = svg("svg", { class: `ratio ${row.latency}`, viewBox: `0 0 ${width} 16`, width, height: 16, "aria-hidden": "true" },
-    svg("rect", { class: "noise", x: band[0], y: 0, width: band[1] - band[0], height: 16 }),
-    svg("line", { class: "one", x1: one, x2: one, y1: 0, y2: 16 }));
+  const picture = svgElement("svg", { class: `ratio ${row.latency}`, viewBox: `0 0 ${width} 16`, width, height: 16, "aria-hidden": "true" },
+    svgElement("rect", { class: "noise", x: band[0], y: 0, width: band[1] - band[0], height: 16 }),
+    svgElement("line", { class: "one", x1: one, x2: one, y1: 0, y2: 16 }));
   if (!isKnown(row.new_over_base) || !(row.new_over_base > 0)) return picture;
   if (isKnown(row.new_over_base_lo) && isKnown(row.new_over_base_hi)) {
     const [lo, hi] = [x(row.new_over_base_lo), x(row.new_over_base_hi)];
-    append(picture, [svg("line", { class: "interval", x1: lo, x2: hi, y1: 8, y2: 8 }),
+    append(picture, [svgElement("line", { class: "interval", x1: lo, x2: hi, y1: 8, y2: 8 }),
       // An end that lies outside is an arrow.
-      scale.isOutside(row.new_over_base_lo) ? svg("path", { class: "end", d: "M5 4 L0 8 L5 12 Z" }) : svg("line", { class: "interval", x1: lo, x2: lo, y1: 5, y2: 11 }),
-      scale.isOutside(row.new_over_base_hi) ? svg("path", { class: "end", d: `M${width - 5} 4 L${width} 8 L${width - 5} 12 Z` }) : svg("line", { class: "interval", x1: hi, x2: hi, y1: 5, y2: 11 })]);
+      scale.isOutside(row.new_over_base_lo) ? svgElement("path", { class: "end", d: "M5 4 L0 8 L5 12 Z" }) : svgElement("line", { class: "interval", x1: lo, x2: lo, y1: 5, y2: 11 }),
+      scale.isOutside(row.new_over_base_hi) ? svgElement("path", { class: "end", d: `M${width - 5} 4 L${width} 8 L${width - 5} 12 Z` }) : svgElement("line", { class: "interval", x1: hi, x2: hi, y1: 5, y2: 11 })]);
   }
-  append(picture, [svg("circle", { class: "point", cx: x(row.new_over_base), cy: 8, r: 3.2 })]);
+  append(picture, [svgElement("circle", { class: "point", cx: x(row.new_over_base), cy: 8, r: 3.2 })]);
   return picture;
 }
 
