@@ -7,7 +7,7 @@ PARTS.push({
   render(root, view) {
     root.append(caseChooser(view));
     const rows = view.selected.rows;
-    append(root, [h("p", { class: "headline" }, trafficHeadline(view.report, rows)), trafficDetails(rows)]);
+    append(root, [h("p", { class: "headline" }, trafficHeadline(view.report, rows)), trafficVerdictNotes(rows), trafficDetails(rows)]);
     const by = trafficChosenBy(view, rows);
     const left = trafficChosenRows(view, rows);
     root.append(trafficSwitches(view, rows, by));
@@ -92,16 +92,23 @@ function trafficWorkspaceShare(row) {
   return all > 0 ? trafficSum(row.steps.map((step) => bytes(step.reads) + bytes(step.writes))) / all : null;
 }
 
+// A row that did not pass may have bytes and times all the same.
+const trafficVerdictNotes = (rows) => rows.filter((row) => row.verdict !== "pass" && row.steps.length > 0)
+  .map((row) => h("p", { class: "warning" }, `${row.variant} did not pass: ${row.verdict}${row.reason ? `, ${row.reason}` : ""}`));
+
 // Why a row has no counted bytes, or no plan.
 function trafficReasons(report, rows) {
   const reasons = new Map();
   const add = (reason, variant) => reasons.set(reason, [...(reasons.get(reason) ?? []), variant]);
   for (const row of rows) {
-    if (!isKnown(row.bytes_modelled)) add(`has no modelled bytes: ${reasonOf(report, row, "bytes_modelled") ?? row.reason ?? "no reason is recorded"}`, row.variant);
-    if (!isKnown(row.measured_bytes)) add(`was not counted: ${reasonOf(report, row, "dram_read_bytes") ?? row.reason ?? "no reason is recorded"}`, row.variant);
-    if (row.steps.length > 0 && !trafficHasTensors(row)) add("has no bytes by tensor: its record is of an older version of fusebench", row.variant);
+    if (!isKnown(row.bytes_modelled)) add(`Not modelled|${reasonOf(report, row, "bytes_modelled") ?? row.reason ?? "no reason is recorded"}`, row.variant);
+    if (!isKnown(row.measured_bytes)) add(`Not counted|${reasonOf(report, row, "dram_read_bytes") ?? row.reason ?? "no reason is recorded"}`, row.variant);
+    if (row.steps.length > 0 && !trafficHasTensors(row)) add("Not known by tensor|the record is of an older version of fusebench", row.variant);
   }
-  return [...reasons].map(([reason, variants]) => h("p", { class: "note" }, `${variants.join(", ")} ${reason}`));
+  return [...reasons].map(([said, variants]) => {
+    const at = said.indexOf("|");
+    return h("p", { class: "note" }, `${said.slice(0, at)} (${variants.join(", ")}): ${said.slice(at + 1)}`);
+  });
 }
 
 // --- switches ---
@@ -312,10 +319,12 @@ function trafficDrawBars(root, view, rows, by) {
   // A gap between variants.
   const lines = bars.flatMap((bar, i) => (i > 0 && i % 3 === 0 ? [null, bar] : [bar]));
   const most = Math.max(...bars.map((bar) => Math.max(bar.total ?? 0, trafficSum(bar.pieces.map(trafficPieceBytes)))), 1);
+  const interval = trafficNiceStep(most);
   const names = lines.map((bar) => (bar === null ? "" : bar.kind === "compulsory" ? `${trafficPlain(bar.row.variant)}  ${bar.kind}` : bar.kind));
   const left = Math.min(Math.max(...names.map((name) => name.length)) * 7 + 14, 240);
   const right = 88;
-  const pixels = Math.max((root.clientWidth || 900) - left - right, 100) / most;
+  const end = Math.ceil(most / interval - 1e-9) * interval;
+  const pixels = Math.max((root.clientWidth || 900) - left - right, 100) / end;
   const parts = lines.map((bar) => (bar === null ? [] : bar.pieces.flatMap((piece) => trafficParts(bar, piece, pixels))));
   const slots = Math.max(...parts.map((list) => list.length), 1);
   const series = Array.from({ length: slots }, (_, slot) => ({
@@ -326,7 +335,7 @@ function trafficDrawBars(root, view, rows, by) {
   drawChart(root, `Bytes of ${view.selected.key}. ${trafficHeadline(view.report, rows)}`, {
     grid: { left, right, top: 34, bottom: 40 },
     tooltip: { trigger: "item", formatter: (point) => point.data?.hover ?? "" },
-    xAxis: { type: "value", max: most, axisLabel: { color: cssColor("--soft"), formatter: trafficTick, showMaxLabel: false, hideOverlap: true } },
+    xAxis: { type: "value", max: end, interval, axisLabel: { color: cssColor("--soft"), formatter: trafficTick, hideOverlap: true } },
     yAxis: { type: "category", inverse: true, data: names, axisTick: { show: false }, axisLabel: { color: cssColor("--soft"), interval: 0, width: left - 12, overflow: "truncate" } },
     series,
   }, { height: 34 * lines.length + 90, onclick: (point) => { const bar = lines[point.dataIndex]; if (bar) view.open(bar.row); } });
@@ -362,6 +371,12 @@ function trafficKeys(rows, by) {
   ];
   return h("p", { class: "keys soft" }, h("span", {}, swatch(TRAFFIC_GREY), "read"), h("span", {}, swatch(trafficMix(TRAFFIC_GREY, 0.2), "hatched"), "written"),
     entries.map(([color, text]) => h("span", {}, swatch(color), text)));
+}
+
+// 1, 2 or 5 times a power of ten: about six on an axis.
+function trafficNiceStep(most) {
+  const power = 10 ** Math.floor(Math.log10(most / 4));
+  return power * [1, 2, 5, 10].find((factor) => (factor * power) * 6 >= most);
 }
 
 // 3 GB, not 3.000 GB.
