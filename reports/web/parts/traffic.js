@@ -33,6 +33,7 @@ const trafficSum = (numbers) => numbers.reduce((total, one) => total + (isKnown(
 const trafficTouched = (touches) => trafficSum(Object.values(touches ?? {}));
 const trafficCounted = (step) => (isKnown(step.dram_read_bytes) && isKnown(step.dram_write_bytes) ? step.dram_read_bytes + step.dram_write_bytes : null);
 const trafficDeclared = (step) => trafficSum([step.bytes_read, step.bytes_written]);
+const trafficSigned = (value, format) => (value === 0 ? "0" : formatSigned(value, format));
 // Braces would be read as styles by the charts.
 const trafficPlain = (text) => String(text).replaceAll("{", "(").replaceAll("}", ")");
 
@@ -397,7 +398,7 @@ function trafficStepTable(report, rows) {
       { text: trafficRatio(trafficCounted(step), trafficDeclared(step)), class: "n" }]);
     const sum = (name) => (row.steps.length && row.steps.every((step) => isKnown(step[name])) ? trafficSum(row.steps.map((step) => step[name])) : null);
     const late = row.dram_late_write_bytes;
-    const difference = (plan, steps) => (isKnown(plan) && isKnown(steps) ? { text: formatSigned(plan - steps, formatMb), class: "n" } : trafficCell(null, why));
+    const difference = (plan, steps) => (isKnown(plan) && isKnown(steps) ? { text: trafficSigned(plan - steps, formatMb), class: "n" } : trafficCell(null, why));
     const readDifference = difference(row.dram_read_bytes, sum("dram_read_bytes"));
     const writeDifference = difference(isKnown(row.dram_write_bytes) ? row.dram_write_bytes - (late ?? 0) : null, sum("dram_write_bytes"));
     const bold = (text) => h("strong", {}, text);

@@ -257,12 +257,10 @@ function waterfallMost(pair) {
   const known = pair.lines.filter((line) => isKnown(line.us));
   const best = known.reduce((one, line) => (line.us < (one?.us ?? 0) ? line : one), null);
   const worst = known.reduce((one, line) => (line.us > (one?.us ?? 0) ? line : one), null);
-  const said = (verb, line) => `most is ${verb} in ${line.label} (${waterfallSigned(line.us, formatTime)})`;
+  const said = (verb, line) => `most is ${verb} in ${line.label} (${trafficSigned(line.us, formatTime)})`;
   const parts = [best ? said("saved", best) : null, worst ? said("lost", worst) : null].filter(Boolean);
   return parts.length ? h("p", {}, `From ${pair.before.variant} to ${pair.after.variant} ${parts.join(", ")}.`) : null;
 }
-
-const waterfallSigned = (value, format) => (value === 0 ? "0" : formatSigned(value, format));
 
 function waterfallAdvice(row) {
   const all = trafficSum(row.steps.map((step) => step.time_us));
@@ -342,7 +340,7 @@ function waterfallDrawBytes(root, view, chain, pairs, kind, isCounted) {
     onclick: () => view.state.set({ waterfall_kind: value === "counted" ? "" : value }) }, value);
   const start = waterfallStart(view, "waterfall_bytes", chain, totalOf);
   append(root, [h("div", { class: "switches" }, h("fieldset", {}, h("legend", {}, "bytes"), button("counted"), button("modelled")), waterfallStartSwitch(view, "waterfall_bytes", chain, start))]);
-  const bars = waterfallBars(chain.slice(start), pairs.slice(start), totalOf, (line) => line[kind], kind === "counted" ? "late writes and what steps and plan differ by" : "in no step",
+  const bars = waterfallBars(chain.slice(start), pairs.slice(start), totalOf, (line) => line[kind], kind === "counted" ? "outside the steps" : "in no step",
     kind === "counted" ? (line) => line.modelled : undefined);
   waterfallDraw(root, view, bars, formatBytes, trafficTick, `${kind} bytes`, "as modelled");
   if (!isCounted) root.append(h("p", { class: "note" }, `Not counted: ${why}`));
@@ -376,12 +374,12 @@ function waterfallDraw(root, view, bars, format, tick, what, predictedName) {
   const width = Math.min((root.clientWidth || 640), 1300);
   const left = Math.min(Math.max(...labels.map((label) => label.length)) * 6.5 + 14, Math.max(0.36 * width, 120));
   const interval = trafficNiceStep(Math.max(most - least, 1e-9));
-  const said = (bar) => (bar.kind === "total" ? format(bar.to) : waterfallSigned(bar.to - bar.from, format));
+  const said = (bar) => (bar.kind === "total" ? format(bar.to) : trafficSigned(bar.to - bar.from, format));
   const data = bars.map((bar, i) => ({ name: labels[i], kind: bar.kind, value: [bar.from, bar.to, i], said: said(bar), predicted: bar.predicted, hover: trafficPlain(waterfallHover(bar, format)), itemStyle: { color: waterfallColor(view.report, bar) } }));
   const ink = cssColor("--ink");
   const soft = cssColor("--soft");
   const label = `${what}: ${bars.map((bar) => `${bar.label} ${said(bar)}`).join("; ")}`;
-  const marks = bars.map((bar, i) => ({ bar, i })).filter(({ bar }) => isKnown(bar.predicted)).map(({ bar, i }) => ({ value: [bar.predicted, i], hover: trafficPlain(`${bar.label}\n${predictedName}: ${waterfallSigned(bar.predictedChange, format)}`) }));
+  const marks = bars.map((bar, i) => ({ bar, i })).filter(({ bar }) => isKnown(bar.predicted)).map(({ bar, i }) => ({ value: [bar.predicted, i], hover: trafficPlain(`${bar.label}\n${predictedName}: ${trafficSigned(bar.predictedChange, format)}`) }));
   drawChart(root, label, {
     aria: { enabled: true, label: { description: label } },
     grid: { left, right: 84, top: 34, bottom: 34 },
@@ -414,10 +412,10 @@ function waterfallBox(api, data, ink, soft) {
 
 function waterfallHover(bar, format) {
   if (bar.kind === "total") return `${bar.row.variant}\n${format(bar.to)} in ${plural(bar.row.steps.length, "step")}`;
-  const lines = [`${bar.pair.before.variant} to ${bar.pair.after.variant}`, bar.label, waterfallSigned(bar.to - bar.from, format)];
+  const lines = [`${bar.pair.before.variant} to ${bar.pair.after.variant}`, bar.label, trafficSigned(bar.to - bar.from, format)];
   if (!bar.line) return lines.join("\n");
   lines.push(`was: ${trafficNames(bar.line.group.before.map((step) => step.name))}`);
-  if (isKnown(bar.predictedChange)) lines.push(`predicted: ${waterfallSigned(bar.predictedChange, format)}`);
+  if (isKnown(bar.predictedChange)) lines.push(`predicted: ${trafficSigned(bar.predictedChange, format)}`);
   else if (bar.line.why && format === formatTime) lines.push(`not predicted: ${bar.line.why}`);
   return lines.join("\n");
 }
@@ -426,7 +424,7 @@ function waterfallHover(bar, format) {
 
 function waterfallTable(report, pair) {
   const hasTensors = trafficHasTensors(pair.before) && trafficHasTensors(pair.after);
-  const n = (value, format, why) => ({ text: isKnown(value) ? waterfallSigned(value, format) : NONE, class: "n", title: isKnown(value) ? null : why });
+  const n = (value, format, why) => ({ text: isKnown(value) ? trafficSigned(value, format) : NONE, class: "n", title: isKnown(value) ? null : why });
   const whyBytes = reasonOf(report, pair.after, "dram_read_bytes") ?? reasonOf(report, pair.before, "dram_read_bytes") ?? "not all of these steps were counted";
   const lines = pair.lines.map((line) => [
     waterfallIsMatched(line.group) ? line.group.after.map((step) => step.name).join(" + ") : "not attributed",
