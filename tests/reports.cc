@@ -311,7 +311,7 @@ TEST_CASE("csv: text that would run as a formula is protected, numbers never are
   CHECK(reports::csv_cell("").empty());
   CHECK(reports::csv_cell(nullptr).empty());
   CHECK(reports::csv_cell(0.1) == "0.1");
-  CHECK(reports::csv_cell(false) == "false");
+  CHECK(reports::csv_cell(false) == "FALSE");
 }
 
 TEST_CASE("steps.csv: one line a step, with its row's key") {
