@@ -76,6 +76,19 @@ function blockRows() {
 }
 const covers = (lines) => lines.slice(0, -2).map((line) => [line[0], line[1]]);
 
+pageTest("a link leads here, and a choice leaves the page where it is", async () => {
+  const page = await openRun([header(), ...mlpRows(), ...mlpRows().map((one) => ({ ...one, case_id: "mlp/fp16/other" }))], { hash: "#waterfall" });
+  await page.waitForTimeout(300);
+  const top = () => page.$eval("#waterfall", (section) => section.getBoundingClientRect().top);
+  const before = await top();
+  assert.ok(before >= 0 && before < 400, `the part is at ${before}`);
+  await page.selectOption("#waterfall select.case", { index: 1 });
+  await page.waitForTimeout(300);
+  assert.ok(Math.abs(await top() - before) < 40, `it was at ${before}, and is at ${await top()}`);
+  assert.equal(await page.$eval("#waterfall select.case", (select) => select.selectedIndex), 1);
+  assert.deepEqual(page.complaints, []);
+});
+
 pageTest("steps are matched by tensors, within stages, products apart where their FLOPs say so", async () => {
   const page = await openAt([header(), ...blockRows()]);
   assert.deepEqual(covers(await tableOf(page, 0)), [
