@@ -119,6 +119,8 @@ class Page {
   draw(entry) {
     if (!entry.isStale) return;
     entry.isStale = false;
+    // The page keeps its length meanwhile, so that it does not scroll.
+    entry.body.style.minHeight = `${entry.body.offsetHeight}px`;
     disposeCharts(entry.body);
     // A part that fails says so, and the others stand.
     try {
@@ -130,6 +132,7 @@ class Page {
       console.error(error);
       entry.body.append(h("p", { class: "warning" }, `This part could not be drawn: ${error.message}`));
     }
+    entry.body.style.minHeight = "";
   }
 
   drawAll() {
@@ -148,7 +151,11 @@ class Page {
   goTo(id) {
     const entry = this.sections.get(id);
     if (!entry) return;
-    this.draw(entry);
+    // Parts above grow when they are drawn: first they, then the way to this one.
+    for (const above of this.sections.values()) {
+      this.draw(above);
+      if (above === entry) break;
+    }
     entry.section.scrollIntoView();
     entry.section.querySelector("h2").setAttribute("tabindex", "-1");
     entry.section.querySelector("h2").focus({ preventScroll: true });
