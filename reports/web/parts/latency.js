@@ -201,7 +201,7 @@ function orderChart(root, view, drawn, byTime) {
     legend: { top: 0, left: 0, right: 50, data: drawn.map((one) => one.row.variant) },
     axisPointer: { link: [{ xAxisIndex: "all" }] },
     xAxis: hasClock ? [{ ...order, gridIndex: 0, axisLabel: { show: false } }, { ...order, gridIndex: 1, name: "sample", nameLocation: "middle", nameGap: 20 }] : [{ ...order, name: "sample", nameLocation: "middle", nameGap: 20 }],
-    yAxis: [{ ...axis, name: byTime ? "" : "from the median" }, ...(hasClock ? [{ type: "value", gridIndex: 1, scale: true, name: "SM MHz", splitNumber: 2, minInterval: 1, axisLabel: { hideOverlap: true, formatter: shortNumber } }] : [])],
+    yAxis: [{ ...axis, name: "" }, ...(hasClock ? [{ type: "value", gridIndex: 1, scale: true, name: "SM MHz", splitNumber: 2, minInterval: 1, axisLabel: { hideOverlap: true, formatter: shortNumber } }] : [])],
     series: [...samples, ...clocks],
     tooltip: { trigger: "item", formatter: (of) => { const one = drawn[of.seriesIndex % drawn.length]; return sampleTip(one, one.points[of.dataIndex]); } } },
   { height });

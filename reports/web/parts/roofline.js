@@ -139,7 +139,7 @@ function rooflineChart(root, view, all, roofs, isBySteps) {
   const high = largest([...items.map((item) => item.x), ridge === null ? 0 : ridge * 6]);
   const xAxis = { ...logAxis("FLOP per byte of HBM", [low, high], { room: 0.03 }), nameLocation: "middle", nameGap: 28 };
   const lowest = smallest(items.map((item) => item.tflops));
-  const yAxis = logAxis("TFLOP/s", [lowest, best * 1.6]);
+  const yAxis = { ...logAxis("TFLOP/s", [lowest, best * 1.6]), nameLocation: "middle", nameGap: 44 };
   const middle = Math.sqrt(low * high);
   const names = items.length <= ROOFLINE_NAMES;
   const chosen = new Set(view.selected.rows);
@@ -159,10 +159,10 @@ function rooflineChart(root, view, all, roofs, isBySteps) {
     const own = items.filter((item) => item.row.variant === variant);
     const { color, symbol } = variantStyle(view.report, variant);
     return { type: "scatter", name: variant, symbol, itemStyle: { color }, data: own.map(point), z: 3, labelLayout: { hideOverlap: true },
-      label: { color: cssColor("--soft"), fontSize: 11 }, items: own };
+      label: { color: cssColor("--soft"), fontSize: 11, textBorderColor: cssColor("--paper"), textBorderWidth: 2 }, items: own };
   });
   drawChart(root, `Roofline: ${plural(items.length, isBySteps ? "step" : "row")} of ${variants.join(", ")} by FLOP per byte and TFLOP/s`, {
-    grid: { left: 62, right: 24, top: 46, bottom: 48 }, legend: { top: 4, left: 0, right: 50, data: variants },
+    grid: { left: 66, right: 24, top: 40, bottom: 48 }, legend: { top: 4, left: 0, right: 50, data: variants },
     xAxis, yAxis, series: [...roofSeries(roofs, dtypes, low, high, yAxis), ...(isBySteps ? [] : caseLines(items)), ...series.map(({ items: own, ...one }) => one)],
     tooltip: { trigger: "item", formatter: (of) => roofTip(series.find((one) => one.name === of.seriesName)?.items[of.dataIndex], of) } },
   { height: 480, onclick: (of) => of.data?.row !== undefined && view.open(view.report.rows[of.data.row]) });
