@@ -80,9 +80,11 @@ function choiceButtons(view, key, label, choices, chosen) {
 
 // Case ids without what all of them share; the op stays.
 function shortCaseNames(ids) {
-  const parts = [...new Set(ids)].map((id) => [id, String(id).split(/[/-]/)]);
-  const inAll = (part) => parts.every(([, all]) => all.includes(part));
-  return new Map(parts.map(([id, all]) => [id, all.filter((part, i) => i === 0 || parts.length === 1 || !inAll(part)).join(" ")]));
+  const split = [...new Set(ids)].map((id) => [id, String(id).split(/[/-]/)]);
+  const counts = new Map();
+  for (const [, parts] of split) for (const part of new Set(parts)) counts.set(part, (counts.get(part) ?? 0) + 1);
+  const isShared = (part) => split.length > 1 && counts.get(part) === split.length;
+  return new Map(split.map(([id, parts]) => [id, parts.filter((part, i) => i === 0 || !isShared(part)).join(" ")]));
 }
 
 function clipped(text, length) {

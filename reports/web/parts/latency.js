@@ -128,7 +128,7 @@ function sampleTip(one, point) {
 }
 
 function samplePoint(one, point, color, at) {
-  return { value: at, itemStyle: { color, opacity: point.isSlow ? 1 : 0.55, borderColor: cssColor("--ink"), borderWidth: point.isSlow ? 1.5 : 0 } };
+  return { value: at, itemStyle: { color, opacity: point.isSlow ? 1 : 0.55, borderColor: point.isSlow ? cssColor("--ink") : color, borderWidth: point.isSlow ? 1.5 : 0 } };
 }
 
 // Samples of one bin of latency stand above each other, so that the heap has the distribution's shape.

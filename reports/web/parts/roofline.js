@@ -90,7 +90,7 @@ const byteKind = (item) => (item.isCounted ? "counted" : "modelled");
 function rooflineSummary(view, roofs, items, isBySteps) {
   const own = items.filter((item) => view.selected.rows.includes(item.row));
   if (own.length === 0) return h("p", { class: "note" }, "The selected case has no row that passed and was timed.");
-  if (isBySteps) return h("p", {}, `${plural(own.length, "step")} of `, own.length === 0 ? "" : [...new Set(own.map((item) => item.row.variant))].join(", "), ". The larger a point, the more of its variant's time it takes.");
+  if (isBySteps) return h("p", {}, `${plural(own.length, "step")} of ${[...new Set(own.map((item) => item.row.variant))].join(", ")}. The larger a point, the more of its variant's time it takes.`);
   const judged = own.map((item) => h("li", {}, h("strong", {}, rowLink(view, item.row)), ": ", roofSentence(item)));
   return h("ul", { class: "verdicts" }, judged);
 }
@@ -134,23 +134,22 @@ function rooflineChart(root, view, all, roofs, isBySteps) {
   const items = thinned(all, ROOFLINE_POINTS);
   const dtypes = [...roofs.rates].filter(([dtype]) => items.some((item) => item.row.dtype === dtype)).sort(([, a], [, b]) => b.value - a.value);
   const best = dtypes[0]?.[1].value ?? largest(items.map((item) => item.tflops));
+  const memory = items.every((item) => item.row.backend === "cpu") ? "memory" : "HBM";
   const ridge = roofs.gbps ? best / roofs.gbps.value * 1e3 : null;
   const low = smallest([...items.map((item) => item.x), ridge === null ? Infinity : ridge / 4]);
   const high = largest([...items.map((item) => item.x), ridge === null ? 0 : ridge * 6]);
-  const xAxis = { ...logAxis("FLOP per byte of HBM", [low, high], { room: 0.03 }), nameLocation: "middle", nameGap: 28 };
+  const xAxis = { ...logAxis(`FLOP per byte of ${memory}`, [low, high], { room: 0.03 }), nameLocation: "middle", nameGap: 28 };
   const lowest = smallest(items.map((item) => item.tflops));
   const yAxis = { ...logAxis("TFLOP/s", [lowest, best * 1.6]), nameLocation: "middle", nameGap: 44 };
   const middle = Math.sqrt(low * high);
   const names = items.length <= ROOFLINE_NAMES;
   const chosen = new Set(view.selected.rows);
-  const biggest = new Map();
-  if (isBySteps) for (const item of items) biggest.set(item.row, (biggest.get(item.row) ?? 0) + item.us);
-
+  const share = (item) => item.us / item.row.steps.reduce((sum, step) => sum + (step.time_us ?? 0), 0);
   const point = (item) => {
     const { color } = variantStyle(view.report, item.row.variant);
     const isChosen = !isBySteps && chosen.has(item.row);
     return { value: [item.x, item.tflops], row: item.row.index, name: item.name,
-      symbolSize: isBySteps ? 8 + 26 * Math.sqrt(item.us / biggest.get(item.row)) : isChosen ? 16 : 10,
+      symbolSize: isBySteps ? 8 + 26 * Math.sqrt(share(item)) : isChosen ? 16 : 10,
       itemStyle: { color: item.isCounted ? color : "transparent", borderColor: isChosen ? cssColor("--ink") : color, borderWidth: isChosen || !item.isCounted ? 2 : 0, opacity: item.isHot ? 0.45 : 1 },
       label: { show: names, formatter: clipped(item.name, 32), position: item.x > middle ? "left" : "right" } };
   };
@@ -261,7 +260,7 @@ function bandwidthChart(root, view, items, roofs, isBySteps) {
   series.push({ type: "scatter", name: "moved", symbol: "diamond", symbolSize: 9, z: 4, itemStyle: { color: ink, borderColor: cssColor("--paper"), borderWidth: 1 },
     data: shown.map((item, i) => (isKnown(item.gbps) && item.isCounted ? { value: [item.gbps, i], row: item.row.index } : null)).filter(Boolean) });
   if (roofs.gbps) series[0].markLine = { silent: true, symbol: "none", lineStyle: { color: ink, type: "solid" }, data: [{ xAxis: roofs.gbps.value }],
-    label: { formatter: `${fourDigits(roofs.gbps.value)} GB/s, ${roofBy(roofs.gbps)}`, color: ink, position: "start" } };
+    label: { formatter: `${fourDigits(roofs.gbps.value)} GB/s, ${roofBy(roofs.gbps)}`, color: ink, position: "start", align: "right" } };
   const width = Math.min(0.42 * root.clientWidth, 16 + 6.3 * largest(shown.map((item) => name(item).length)));
   const most = largest([roofs.gbps?.value ?? 0, ...shown.map((item) => Math.max(item.isCounted ? item.gbps ?? 0 : 0, useful(item) ?? 0))]);
   const tip = (of) => {

@@ -3,6 +3,8 @@ PARTS.push({ id: "scaling", order: 60, title: "Scaling",
   about: "Cases that differ in one extent alone: where a variant begins to pay, and whether time and bytes grow as the floor does.",
   render: renderScaling });
 
+const DASHES = "path://M0 4h7v2h-7zM10 4h7v2h-7zM20 4h7v2h-7z";
+const SCALE_PLACES = 200;
 const SCALE_BY = [["seq", "seq", "new tokens of each sequence"], ["batch", "batch", "sequences"], ["past", "past", "tokens that the KV cache already holds"]];
 
 function renderScaling(root, view) {
@@ -12,9 +14,10 @@ function renderScaling(root, view) {
     noFamilies(root, view);
     return;
   }
-  const { by, family } = chosenFamily(view, all, offered);
+  const { by, family: whole } = chosenFamily(view, all, offered);
+  const family = thinnedFamily(whole, by);
   const families = all.get(by);
-  append(root, [h("div", { class: "switches" }, choiceButtons(view, "scale", "over", offered, by)), familyChooser(view, families, family)]);
+  append(root, [h("div", { class: "switches" }, choiceButtons(view, "scale", "over", offered, by)), familyChooser(view, families, whole)]);
   const series = familySeries(family, by);
   root.append(scalingSummary(view, series, family, by));
   const pair = h("div", { class: "pair" }, ...["Time", "Bytes"].map((title) => h("div", {}, h("h3", {}, title))));
@@ -26,10 +29,11 @@ function renderScaling(root, view) {
     pair.append(ratios);
     speedupOverExtent(ratios, view, series, family, by);
   }
+  pair.append(h("div", {}, h("h3", {}, "Figures"), scalingTable(view, series, family, by)));
   const left = family.rows.filter((row) => !isTimed(row)).length;
-  append(root, [h("p", { class: "soft small" }, "Dashed: ", word("floor", "the floor"), " and ", word("compulsory bytes"), ", the same for every variant. Filled: bytes counted on the GPU; hollow: modelled.",
-    left > 0 ? ` ${plural(left, "row")} did not pass or have no median: left out of the charts.` : "", isSpaced(family, by) ? " Evenly spaced, since 0 has no place on a logarithmic axis." : ""),
-    scalingTable(view, series, family, by)]);
+  append(root, [h("p", { class: "soft small" }, "Dashed: ", word("floor", "the floor"), " and ", word("compulsory bytes"), ", the same for every variant. Filled: bytes counted on the GPU; hollow: modelled. Broad bars: the speed-up's 95% interval.",
+    left > 0 ? ` ${plural(left, "row")} did not pass or have no median: left out of the charts.` : "", family === whole ? "" : ` ${family.places.length} of ${whole.places.length} places are shown, spread evenly.`,
+    isSpaced(family, by) ? " Evenly spaced, since 0 has no place on a logarithmic axis." : "")]);
 }
 
 // --- families ---
@@ -54,6 +58,11 @@ function familiesBy(by, rows) {
   return [...families.values()].map((family) => ({ ...family, places: placesOf(family.rows, by) })).filter((family) => new Set(family.rows.filter(isTimed).map((row) => row[by])).size > 1);
 }
 
+function thinnedFamily(family, by) {
+  const places = new Set(thinned(family.places, SCALE_PLACES));
+  return places.size === family.places.length ? family : { ...family, places: [...places], rows: family.rows.filter((row) => places.has(row[by])) };
+}
+
 const placesOf = (rows, by) => [...new Set(rows.map((row) => row[by]))].sort((a, b) => a - b);
 
 // The reader's choice; else a family of the selected case; else the one with most places.
@@ -64,7 +73,7 @@ function chosenFamily(view, all, offered) {
   const within = chosen ? [chosen] : extents;
   const pairs = within.flatMap((by) => all.get(by).map((family) => ({ by, family })));
   const most = (list) => list.reduce((best, one) => (best === null || one.family.places.length > best.family.places.length ? one : best), null);
-  return pairs.find((one) => one.family.name === wanted) ?? most(pairs.filter((one) => view.selected.rows.some((row) => one.family.rows.includes(row)))) ?? most(pairs);
+  return pairs.find((one) => one.family.name === wanted) ?? most(pairs.filter((one) => one.family.name === familyName(view.selected.rows[0], one.by))) ?? most(pairs);
 }
 
 function familyChooser(view, families, family) {
@@ -107,24 +116,26 @@ function scalingSummary(view, series, family, by) {
   const base = view.report.baseline;
   return h("ul", { class: "verdicts" }, series.map(({ variant, rows }) => {
     const power = growth(rows, by);
-    const grows = power === null ? "" : `${plural(rows.length, "place")}, time grows as ${by} to the power ${power.toFixed(2)}`;
+    const grows = `${plural(rows.length, "place")}${power === null ? "" : `, time grows as ${by} to the power ${power.toFixed(2)}`}`;
     const judged = rows.filter((row) => !isBaseline(row) && isKnown(row.speedup_vs_cublas_lo) && isKnown(row.speedup_vs_cublas_hi));
     const where = (text, holds) => {
       const places = judged.filter(holds).map((row) => row[by]);
-      return places.length > 0 ? `${text} ${base} at ${by} ${places.join(", ")}` : null;
+      return places.length > 0 ? `${text} ${base} at ${by} ${placesText(places)}` : null;
     };
     const verdicts = [where("faster than", (row) => row.speedup_vs_cublas_lo > 1), where("slower than", (row) => row.speedup_vs_cublas_hi < 1), where("neither faster nor slower than", (row) => row.speedup_vs_cublas_lo <= 1 && row.speedup_vs_cublas_hi >= 1)];
-    return h("li", {}, h("strong", {}, variant), ": ", [grows, ...verdicts].filter(Boolean).join("; ") || "one place only");
+    return h("li", {}, h("strong", {}, variant), ": ", [grows, ...verdicts].filter(Boolean).join("; "));
   }));
 }
 
+const placesText = (places) => (places.length <= 12 ? places.join(", ") : `${places.slice(0, 5).join(", ")} \u2026 ${places[places.length - 1]} (${places.length} places)`);
+
 function scalingTable(view, series, family, by) {
   const report = view.report;
-  const heads = [headCell(by, columnHelp(report, by)), "variant", headCell("median \u00b5s", columnHelp(report, "median_us")), headCell("floor \u00b5s", columnHelp(report, "floor_us")), headCell("share of floor", columnHelp(report, "floor_share")),
-    headCell(`speed-up over ${report.baseline}`, columnHelp(report, "speedup_vs_cublas")), headCell("counted MB", WORDS["measured bytes"]), headCell("modelled MB", columnHelp(report, "bytes_modelled")), headCell("compulsory MB", columnHelp(report, "bytes_compulsory")), headCell("workspace MB", columnHelp(report, "workspace_bytes"))];
+  const heads = [headCell(by, columnHelp(report, by)), "variant", headCell("median \u00b5s", columnHelp(report, "median_us")), headCell(`speed-up over ${report.baseline}`, columnHelp(report, "speedup_vs_cublas")), headCell("share of floor", columnHelp(report, "floor_share")),
+    headCell("floor \u00b5s", columnHelp(report, "floor_us")), headCell("counted MB", WORDS["measured bytes"]), headCell("modelled MB", columnHelp(report, "bytes_modelled")), headCell("compulsory MB", columnHelp(report, "bytes_compulsory")), headCell("workspace MB", columnHelp(report, "workspace_bytes"))];
   const rows = family.places.flatMap((place) => family.rows.filter((row) => row[by] === place));
-  const lines = rows.map((row) => [numberCell(String(row[by])), [rowLink(view, row), row.verdict === "pass" ? null : [" ", verdictText(row.verdict)]], figureCell(report, row, "median_us", formatUs), figureCell(report, row, "floor_us", formatUs), figureCell(report, row, "floor_share", formatPercent),
-    numberCell(formatTimes(row.speedup_vs_cublas, row.speedup_vs_cublas_lo, row.speedup_vs_cublas_hi), isKnown(row.speedup_vs_cublas) ? null : row.speedup_vs_cublas_reason),
+  const lines = rows.map((row) => [numberCell(String(row[by])), [rowLink(view, row), row.verdict === "pass" ? null : [" ", verdictText(row.verdict)]], figureCell(report, row, "median_us", formatUs), numberCell(formatTimes(row.speedup_vs_cublas, row.speedup_vs_cublas_lo, row.speedup_vs_cublas_hi), isKnown(row.speedup_vs_cublas) ? null : row.speedup_vs_cublas_reason),
+    figureCell(report, row, "floor_share", formatPercent), figureCell(report, row, "floor_us", formatUs),
     numberCell(formatMb(row.measured_bytes), isKnown(row.measured_bytes) ? null : row.traffic_reason), figureCell(report, row, "bytes_modelled", formatMb), figureCell(report, row, "bytes_compulsory", formatMb), figureCell(report, row, "workspace_bytes", formatMb)]);
   const shown = lines.slice(0, 150);
   return h("div", { id: "scaling-figures" }, table("figures over the extent", heads, shown), lines.length > shown.length ? h("p", { class: "soft" }, `${lines.length - shown.length} more: filters show fewer; results.csv has all.`) : null);
@@ -141,14 +152,14 @@ function extentAxis(family, by) {
 
 const placeValue = (family, by, row) => (isSpaced(family, by) ? String(row[by]) : row[by]);
 
-function overExtent(root, view, series, family, by, label, yAxis, lineOf, extra, tip) {
+function overExtent(root, view, series, family, by, label, yAxis, lineOf, dashed, tip, intervals = []) {
   const drawn = series.map(({ variant, rows }) => {
     const { color, symbol } = variantStyle(view.report, variant);
     return { type: "line", name: variant, symbol, symbolSize: 9, showAllSymbol: true, lineStyle: { color, width: 2 }, itemStyle: { color }, z: 3, data: rows.map((row) => lineOf(row, color)).filter(Boolean) };
   }).filter((one) => one.data.length > 0);
   drawChart(root, `${label} of ${series.map((one) => one.variant).join(", ")} over ${by}, ${family.name}`, {
-    grid: { left: 66, right: 24, top: 40, bottom: 46 }, legend: { top: 4, left: 0, right: 50, data: [...drawn, ...extra].map((one) => one.name) },
-    xAxis: extentAxis(family, by), yAxis, series: [...drawn, ...extra],
+    grid: { left: 66, right: 24, top: 40, bottom: 46 }, legend: { top: 4, left: 0, right: 50, data: [...drawn.map((one) => one.name), ...dashed.map((one) => ({ name: one.name, icon: DASHES }))] },
+    xAxis: extentAxis(family, by), yAxis, series: [...drawn, ...dashed, ...intervals],
     tooltip: { trigger: "item", formatter: (of) => { const row = view.report.rows[of.data?.row]; return row ? `${row.variant}, ${by} ${row[by]}\n${tip(row)}\nclick: its line in the table` : `${of.seriesName}, ${by} ${of.value[0]}`; } } },
   { height: 340, onclick: (of) => of.data?.row !== undefined && view.open(view.report.rows[of.data.row]) });
 }
@@ -189,6 +200,6 @@ function speedupOverExtent(root, view, series, family, by) {
   const intervals = rows.filter((row) => row.speedup_vs_cublas_lo > 0 && isKnown(row.speedup_vs_cublas_hi)).map((row) => ({ type: "line", name: "95% interval", symbol: "none", silent: true, z: 1,
     lineStyle: { color: variantStyle(view.report, row.variant).color, width: 6, opacity: 0.35, cap: "butt" }, data: [[placeValue(family, by, row), row.speedup_vs_cublas_lo], [placeValue(family, by, row), row.speedup_vs_cublas_hi]] }));
   overExtent(root, view, others, family, by, `Speed-up over ${view.report.baseline}`, logAxis("", [...values, 1], { format: (value) => `${shortNumber(value)}x` }),
-    (row) => ({ value: [placeValue(family, by, row), row.speedup_vs_cublas], row: row.index }), [one, ...intervals.slice(0, 200)],
-    (row) => `${speedupText(view, row, "speedup_vs_cublas", view.report.baseline)}`);
+    (row) => ({ value: [placeValue(family, by, row), row.speedup_vs_cublas], row: row.index }), [one],
+    (row) => speedupText(view, row, "speedup_vs_cublas", view.report.baseline), intervals.slice(0, 200));
 }
