@@ -59,6 +59,8 @@ function speedupText(view, row, column, name) {
 
 const intervalText = (row, column) => formatTimes(row[column], row[`${column}_lo`], row[`${column}_hi`]).replace(/^.*\[|\]$/g, "");
 
+const halfWidth = (part) => (isKnown(part) ? `${(part * 100).toFixed(2)}%` : NONE);
+
 function verdictOfSpeedup(row, column, name) {
   const lo = row[`${column}_lo`];
   const hi = row[`${column}_hi`];
@@ -68,26 +70,27 @@ function verdictOfSpeedup(row, column, name) {
 
 function latencySummary(view, timed) {
   const base = view.report.baseline;
-  return h("ul", { class: "verdicts" }, timed.map((row) => {
+  const words = h("p", { class: "soft small" }, `1.20x of ${base}: ${base} takes 1.20 times as long as this variant, by the median over pairs of samples, with its 95% interval. Over 1x this variant is faster.`);
+  return [h("ul", { class: "verdicts" }, timed.map((row) => {
     const over = [speedupText(view, row, "speedup_vs_cublas", base), speedupText(view, row, "speedup_vs_naive", "naive")].filter(Boolean);
     const verdict = verdictOfSpeedup(row, "speedup_vs_cublas", base);
     return h("li", {}, h("strong", {}, rowLink(view, row)), `: ${formatTime(row.median_us)}`, over.length > 0 ? `, ${over.join(", ")}` : "", verdict ? ` \u2013 ${verdict}` : "");
-  }), h("li", { class: "soft" }, "1.20x of cublas: cublas takes 1.20 times as long as this variant, by the median over pairs of samples, with its 95% interval. Over 1x this variant is faster."));
+  })), words];
 }
 
 function latencyTable(view, timed) {
   const report = view.report;
   const base = report.baseline;
-  const heads = ["variant", ...[["median_us", "median \u00b5s"], ["ci95_rel", "95% interval \u00b1"], ["p05_us", "p05 \u00b5s"], ["p95_us", "p95 \u00b5s"], ["min_us", "min \u00b5s"], ["samples", "samples"], ["throttled_samples", "throttled"],
-    ["median_unthrottled_us", "median, others \u00b5s"], ["unheld_samples", "not held"], ["sm_mhz", "SM MHz"], ["power_w", "W"]].map(([name, text]) => headCell(text, columnHelp(report, name))),
-    { text: "clock held by", title: columnHelp(report, "clock_limits") }, headCell("two events", "what two events alone take, as part of the median"),
-    headCell(`speed-up over ${base}`, columnHelp(report, "speedup_vs_cublas")), headCell("speed-up over naive", columnHelp(report, "speedup_vs_naive"))];
+  const head = ([name, text]) => headCell(text, columnHelp(report, name));
+  const heads = ["variant", ...[["median_us", "median \u00b5s"], ["ci95_rel", "95% interval \u00b1"], ["speedup_vs_cublas", `speed-up over ${base}`], ["speedup_vs_naive", "speed-up over naive"], ["p05_us", "p05 \u00b5s"], ["p95_us", "p95 \u00b5s"],
+    ["min_us", "min \u00b5s"], ["samples", "samples"], ["throttled_samples", "throttled"], ["median_unthrottled_us", "median of the others \u00b5s"], ["unheld_samples", "not held"]].map(head),
+    headCell("two events", "what two events alone take, as part of the median"), ...[["sm_mhz", "SM MHz"], ["power_w", "W"]].map(head), { text: "clock held by", title: columnHelp(report, "clock_limits") }];
   const events = report.header?.ceilings?.event_pair_us;
+  const count = (value, title = null) => numberCell(String(value ?? NONE), title);
   const speedup = (row, column) => numberCell(formatTimes(row[column], row[`${column}_lo`], row[`${column}_hi`]), isKnown(row[column]) ? null : row[`${column}_reason`]);
-  const lines = timed.map((row) => [rowLink(view, row), figureCell(report, row, "median_us", formatUs), figureCell(report, row, "ci95_rel", (part) => (isKnown(part) ? `${(part * 100).toFixed(2)}%` : NONE)),
-    ...["p05_us", "p95_us", "min_us"].map((name) => figureCell(report, row, name, formatUs)), numberCell(String(row.samples ?? NONE), row.timing_reason), numberCell(String(row.throttled_samples ?? NONE)), figureCell(report, row, "median_unthrottled_us", formatUs),
-    numberCell(String(row.unheld_samples ?? NONE)), figureCell(report, row, "sm_mhz"), figureCell(report, row, "power_w"), row.clock_limits ?? { text: NONE, title: row.device_reason },
-    numberCell(isKnown(events) ? formatPercent(events / row.median_us) : NONE, isKnown(events) ? null : "the header has no event_pair_us"), speedup(row, "speedup_vs_cublas"), speedup(row, "speedup_vs_naive")]);
+  const lines = timed.map((row) => [rowLink(view, row), figureCell(report, row, "median_us", formatUs), figureCell(report, row, "ci95_rel", halfWidth), speedup(row, "speedup_vs_cublas"), speedup(row, "speedup_vs_naive"),
+    ...["p05_us", "p95_us", "min_us"].map((name) => figureCell(report, row, name, formatUs)), count(row.samples, row.timing_reason), count(row.throttled_samples), figureCell(report, row, "median_unthrottled_us", formatUs), count(row.unheld_samples),
+    numberCell(isKnown(events) ? formatPercent(events / row.median_us) : NONE, isKnown(events) ? null : "the header has no event_pair_us"), figureCell(report, row, "sm_mhz"), figureCell(report, row, "power_w"), row.clock_limits ?? { text: NONE, title: row.device_reason }]);
   return h("div", { id: "latency-figures" }, table("latency of the case", heads, lines));
 }
 
@@ -163,7 +166,7 @@ function spreadChart(root, view, drawn, byTime) {
   }) };
   drawChart(root, `Samples of ${names.join(", ")}, ${byTime ? "in \u00b5s" : "in percent of their medians"}, with median, 95% interval, p05 and p95`, {
     grid: { left: 8 + 7 * largest(names.map((name) => Math.min(name.length, 18))), right: 24, top: 34, bottom: 34 },
-    xAxis: { ...axis, name: "" },
+    xAxis: { ...axis, name: "", axisLine: { onZero: false, lineStyle: { color: cssColor("--line") } } },
     yAxis: { type: "value", inverse: true, min: -0.75, max: names.length - 0.6, axisLine: { show: false }, axisTick: { show: false }, splitLine: { show: false },
       axisLabel: { customValues: names.map((_, n) => n), formatter: (n) => clipped(names[n] ?? "", 18) } },
     series: [...samples, summary],
@@ -194,14 +197,16 @@ function orderChart(root, view, drawn, byTime) {
     data: one.points.map((point) => ({ ...samplePoint(one, point, styles[n].color, [point.i, latencyValue(one.row, point.us, byTime)]), symbolSize: point.isSlow ? 9 : 5 })) }));
   const clocks = hasClock ? drawn.map((one, n) => ({ type: "line", name: one.row.variant, xAxisIndex: 1, yAxisIndex: 1, symbol: "none", lineStyle: { width: 1.5, color: styles[n].color }, itemStyle: { color: styles[n].color },
     data: one.points.map((point) => [point.i, point.mhz]) })) : [];
-  const order = { type: "value", min: 1, max: Math.max(last, 2), minInterval: 1, splitLine: { show: false } };
+  const order = { type: "value", min: 1, max: Math.max(last, 2), minInterval: 1, splitLine: { show: false }, axisLine: { onZero: false, lineStyle: { color: cssColor("--line") } } };
+  const mhz = drawn.flatMap((one) => one.points.map((point) => point.mhz)).filter(isKnown);
+  const clockRange = { min: Math.floor(smallest(mhz) / 50 - 1) * 50, max: Math.ceil(largest(mhz) / 50 + 1) * 50 };
   const height = 90 + 110 * Math.max(drawn.length, 2);
   drawChart(root, `Samples of ${drawn.map((one) => one.row.variant).join(", ")} in the order they were taken${hasClock ? ", with the SM clock" : ""}`, {
     grid: hasClock ? [{ left: 64, right: 20, top: 34, height: "48%" }, { left: 64, right: 20, bottom: 34, height: "22%" }] : [{ left: 64, right: 20, top: 34, bottom: 34 }],
     legend: { top: 0, left: 0, right: 50, data: drawn.map((one) => one.row.variant) },
     axisPointer: { link: [{ xAxisIndex: "all" }] },
     xAxis: hasClock ? [{ ...order, gridIndex: 0, axisLabel: { show: false } }, { ...order, gridIndex: 1, name: "sample", nameLocation: "middle", nameGap: 20 }] : [{ ...order, name: "sample", nameLocation: "middle", nameGap: 20 }],
-    yAxis: [{ ...axis, name: "" }, ...(hasClock ? [{ type: "value", gridIndex: 1, scale: true, name: "SM MHz", splitNumber: 2, minInterval: 1, axisLabel: { hideOverlap: true, formatter: shortNumber } }] : [])],
+    yAxis: [{ ...axis, name: "" }, ...(hasClock ? [{ type: "value", gridIndex: 1, ...clockRange, name: "SM MHz", splitNumber: 2, minInterval: 1, axisLabel: { hideOverlap: true, formatter: shortNumber } }] : [])],
     series: [...samples, ...clocks],
     tooltip: { trigger: "item", formatter: (of) => { const one = drawn[of.seriesIndex % drawn.length]; return sampleTip(one, one.points[of.dataIndex]); } } },
   { height });
@@ -228,7 +233,7 @@ function modesOfCase(root, view, timed) {
   modesChart(root, view, modes, variants, find);
   const heads = ["mode", "variant", headCell("median \u00b5s", columnHelp(view.report, "median_us")), headCell("95% interval \u00b1", columnHelp(view.report, "ci95_rel")), headCell(`time over that in ${modeWords(view.selected.mode)}`), headCell("SM MHz", columnHelp(view.report, "sm_mhz"))];
   const lines = modes.flatMap((mode) => variants.map((variant) => [mode, variant, find(mode, variant)])).filter(([, , row]) => row).map(([mode, variant, row]) => [modeWords(mode), rowLink(view, row), figureCell(view.report, row, "median_us"),
-    figureCell(view.report, row, "ci95_rel", (part) => (isKnown(part) ? `${(part * 100).toFixed(2)}%` : NONE)), numberCell(isKnown(over(mode, variant)) ? formatTimes(over(mode, variant)) : NONE), figureCell(view.report, row, "sm_mhz")]);
+    figureCell(view.report, row, "ci95_rel", halfWidth), numberCell(isKnown(over(mode, variant)) ? formatTimes(over(mode, variant)) : NONE), figureCell(view.report, row, "sm_mhz")]);
   root.append(h("div", { id: "mode-figures" }, table("the case's modes", heads, lines)));
 }
 
@@ -244,7 +249,7 @@ function modesChart(root, view, modes, variants, find) {
   });
   drawChart(root, `Median latency of ${variants.join(", ")} in ${modes.map(modeWords).join("; ")}`, {
     grid: { left: 14 + 6.5 * largest(modes.map((mode) => modeWords(mode).length)), right: 40, top: 40, bottom: 30 }, legend: { top: 4, left: 0, right: 50, data: variants },
-    xAxis: axis, yAxis: { type: "value", inverse: true, min: -0.5, max: modes.length - 0.5, splitLine: { show: false }, axisTick: { show: false }, axisLabel: { customValues: modes.map((_, m) => m), formatter: (m) => modeWords(modes[m] ?? "") } },
+    xAxis: { ...axis, axisLine: { onZero: false, lineStyle: { color: cssColor("--line") } } }, yAxis: { type: "value", inverse: true, min: -0.5, max: modes.length - 0.5, splitLine: { show: false }, axisTick: { show: false }, axisLabel: { customValues: modes.map((_, m) => m), formatter: (m) => modeWords(modes[m] ?? "") } },
     series, tooltip: { trigger: "item", formatter: (of) => { const row = view.report.rows[of.data.row]; return `${row.variant}, ${modeWords(row.mode)}\n${formatTime(row.median_us)}${isKnown(row.ci95_rel) ? ` \u00b1 ${(row.ci95_rel * 100).toFixed(2)}%` : ""}\nclick: its line in the table`; } } },
   { height: 90 + 62 * modes.length, onclick: (of) => of.data?.row !== undefined && view.open(view.report.rows[of.data.row]) });
 }
