@@ -1,6 +1,6 @@
 // The page's frame: what is said first, the filters, and the parts, each drawn when it comes into view.
 
-// { id, order, title, about, isNeeded?(report), keeps?, render(root, view) }. `view` has { report, state, rows, groups, selected }: the rows
+// { id, order, title, about, isNeeded?(report), keeps?, withoutRows?, render(root, view) }. `view` has { report, state, rows, groups, selected }: the rows
 // and groups that the filters leave, and the group that is looked at, which may be null. parts/*.js add theirs.
 const PARTS = [];
 
@@ -124,7 +124,7 @@ class Page {
     try {
       const fresh = [];
       replaceChildren(entry.body, fresh);
-      if (this.view.rows.length === 0) entry.body.append(h("p", { class: "note" }, this.report.rows.length === 0 ? "The run has no rows." : "No row is left by the filters."));
+      if (this.view.rows.length === 0 && !entry.part.withoutRows) entry.body.append(h("p", { class: "note" }, this.report.rows.length === 0 ? "The run has no rows." : "No row is left by the filters."));
       else entry.part.render(entry.body, this.view);
     } catch (error) {
       console.error(error);
@@ -192,20 +192,34 @@ function verdictText(verdict, text = verdict) {
   return h("span", { class: css }, text);
 }
 
-// A block says more than an op, and three variants more than one.
+// A block says more than an op, three variants more than one, and what takes longest weighs most.
 function mostTelling(groups) {
-  const worth = (group) => 4 * (group.op === "block") + group.rows.filter((row) => row.verdict === "pass").length;
-  return groups.reduce((best, group) => (best === null || worth(group) > worth(best) ? group : best), null);
+  const worth = (group) => {
+    const passed = group.rows.filter((row) => row.verdict === "pass");
+    return [group.op === "block" ? 1 : 0, passed.length, Math.max(0, ...passed.map((row) => row.median_us ?? 0))];
+  };
+  const isMore = (a, b) => { const at = a.findIndex((value, i) => value !== b[i]); return at >= 0 && a[at] > b[at]; };
+  let best = null;
+  for (const group of groups) {
+    const own = worth(group);
+    if (best === null || isMore(own, best.worth)) best = { group, worth: own };
+  }
+  return best?.group ?? null;
 }
 
-// Choosing the case that a part looks at. Long lists are narrowed by the search above.
+// Choosing the case that a part looks at. Of very many only its neighbours are offered: the search above finds the others.
+const MOST_CHOICES = 200;
 function caseChooser(view) {
   const index = view.groups.indexOf(view.selected);
   const choose = (group) => view.state.set({ case: group.key });
-  const select = h("select", { "aria-label": "case", class: "case", onchange: (event) => choose(view.groups[event.target.selectedIndex]) },
-    view.groups.map((group) => h("option", { selected: group === view.selected }, group.key)));
+  const first = Math.max(0, Math.min(index - MOST_CHOICES / 2, view.groups.length - MOST_CHOICES));
+  const offered = view.groups.slice(first, first + MOST_CHOICES);
+  const select = h("select", { "aria-label": "case", class: "case", onchange: (event) => choose(offered[event.target.selectedIndex]) },
+    offered.map((group) => h("option", { selected: group === view.selected }, group.key)));
   const step = (by, text, label) => h("button", { type: "button", "aria-label": label, disabled: view.groups[index + by] === undefined, onclick: () => choose(view.groups[index + by]) }, text);
-  return h("p", { class: "chooser" }, step(-1, "\u2190", "previous case"), select, step(1, "\u2192", "next case"));
+  const others = view.groups.length - offered.length;
+  return h("p", { class: "chooser" }, step(-1, "\u2190", "previous case"), select, step(1, "\u2192", "next case"),
+    others > 0 ? h("span", { class: "soft" }, `${others} more: search for them`) : null);
 }
 
 // Parts are drawn anew when something is chosen in them: the same control has the focus again.
