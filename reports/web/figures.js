@@ -25,7 +25,7 @@ function logMarks(low, high) {
 }
 
 // A logarithmic axis around positive values, a little wider than they are.
-function logAxis(name, values, { marks = null, format = shortNumber, room = 0.06 } = {}) {
+function logAxis(name, values, { marks = null, format = axisNumber, room = 0.06 } = {}) {
   const known = values.filter((value) => isKnown(value) && value > 0);
   if (known.length === 0) return { type: "value", name };
   const wider = Math.max(room * Math.log10(largest(known) / smallest(known)), 0.08);
@@ -38,35 +38,35 @@ function logAxis(name, values, { marks = null, format = shortNumber, room = 0.06
 }
 
 // A mark of an axis: no more digits than it needs.
-function shortNumber(value) {
+function axisNumber(value) {
   if (!isKnown(value)) return NONE;
   const number = Number(value.toPrecision(4));
   if (Math.abs(number) >= 1e6 || (number !== 0 && Math.abs(number) < 1e-3)) return number.toExponential().replace("e+", "e");
   return String(number);
 }
 
-function shortTime(us) {
-  if (us >= 1e6) return `${shortNumber(us / 1e6)} s`;
-  return us >= 1e3 ? `${shortNumber(us / 1e3)} ms` : `${shortNumber(us)} \u00b5s`;
+function axisTime(us) {
+  if (us >= 1e6) return `${axisNumber(us / 1e6)} s`;
+  return us >= 1e3 ? `${axisNumber(us / 1e3)} ms` : `${axisNumber(us)} \u00b5s`;
 }
 
-function shortBytes(bytes) {
-  for (const [size, unit] of [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"]]) if (bytes >= size) return `${shortNumber(bytes / size)} ${unit}`;
-  return `${shortNumber(bytes)} B`;
+function axisBytes(bytes) {
+  for (const [size, unit] of [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"]]) if (bytes >= size) return `${axisNumber(bytes / size)} ${unit}`;
+  return `${axisNumber(bytes)} B`;
 }
 
 // --- tables ---
 
 const numberCell = (text, title = null) => ({ text, class: "n", title });
-const headCell = (text, title = null) => ({ text, class: "n", title });
+const numberHead = (text, title = null) => ({ text, class: "n", title });
 
 // A row's figure; a dash says why on hover.
-function figureCell(report, row, name, format = fourDigits) {
+function columnCell(report, row, name, format = fourDigits) {
   return numberCell(format(row[name]), isKnown(row[name]) ? null : reasonOf(report, row, name) ?? row.reason);
 }
 
 // A link to the row's place in the table.
-function rowLink(view, row, text = row.variant) {
+function variantLink(view, row, text = row.variant) {
   return h("a", { href: "#table", title: "show this row in the table", onclick: (event) => { event.preventDefault(); view.open(row); } }, text);
 }
 

@@ -10,7 +10,7 @@ function renderLatency(root, view) {
   const timed = view.selected.rows.filter(isTimed);
   const left = view.selected.rows.filter((row) => !isTimed(row));
   root.append(caseChooser(view));
-  if (left.length > 0) root.append(h("ul", { class: "note verdicts" }, left.map((row) => h("li", {}, h("strong", {}, rowLink(view, row)), ": ", verdictText(row.verdict), ", not drawn. ", row.timing_reason ?? row.reason ?? ""))));
+  if (left.length > 0) root.append(h("ul", { class: "note verdicts" }, left.map((row) => h("li", {}, h("strong", {}, variantLink(view, row)), ": ", verdictText(row.verdict), ", not drawn. ", row.timing_reason ?? row.reason ?? ""))));
   if (timed.length === 0) return;
   append(root, [latencySummary(view, timed), latencyTable(view, timed), eventsNote(view.report, timed)]);
   const drawn = timed.map((row) => sampleSeries(row)).filter((one) => one.points.length > 0);
@@ -74,23 +74,23 @@ function latencySummary(view, timed) {
   return [h("ul", { class: "verdicts" }, timed.map((row) => {
     const over = [speedupText(view, row, "speedup_vs_cublas", base), speedupText(view, row, "speedup_vs_naive", "naive")].filter(Boolean);
     const verdict = verdictOfSpeedup(row, "speedup_vs_cublas", base);
-    return h("li", {}, h("strong", {}, rowLink(view, row)), `: ${formatTime(row.median_us)}`, over.length > 0 ? `, ${over.join(", ")}` : "", verdict ? ` \u2013 ${verdict}` : "");
+    return h("li", {}, h("strong", {}, variantLink(view, row)), `: ${formatTime(row.median_us)}`, over.length > 0 ? `, ${over.join(", ")}` : "", verdict ? ` \u2013 ${verdict}` : "");
   })), words];
 }
 
 function latencyTable(view, timed) {
   const report = view.report;
   const base = report.baseline;
-  const head = ([name, text]) => headCell(text, columnHelp(report, name));
+  const head = ([name, text]) => numberHead(text, columnHelp(report, name));
   const heads = ["variant", ...[["median_us", "median \u00b5s"], ["ci95_rel", "95% interval \u00b1"], ["speedup_vs_cublas", `speed-up over ${base}`], ["speedup_vs_naive", "speed-up over naive"], ["p05_us", "p05 \u00b5s"], ["p95_us", "p95 \u00b5s"],
     ["min_us", "min \u00b5s"], ["samples", "samples"], ["throttled_samples", "throttled"], ["median_unthrottled_us", "median of the others \u00b5s"], ["unheld_samples", "not held"]].map(head),
-    headCell("two events", "what two events alone take, as part of the median"), ...[["sm_mhz", "SM MHz"], ["power_w", "W"]].map(head), { text: "clock held by", title: columnHelp(report, "clock_limits") }];
+    numberHead("two events", "what two events alone take, as part of the median"), ...[["sm_mhz", "SM MHz"], ["power_w", "W"]].map(head), { text: "clock held by", title: columnHelp(report, "clock_limits") }];
   const events = report.header?.ceilings?.event_pair_us;
   const count = (value, title = null) => numberCell(String(value ?? NONE), title);
   const speedup = (row, column) => numberCell(formatTimes(row[column], row[`${column}_lo`], row[`${column}_hi`]), isKnown(row[column]) ? null : row[`${column}_reason`]);
-  const lines = timed.map((row) => [rowLink(view, row), figureCell(report, row, "median_us", formatUs), figureCell(report, row, "ci95_rel", halfWidth), speedup(row, "speedup_vs_cublas"), speedup(row, "speedup_vs_naive"),
-    ...["p05_us", "p95_us", "min_us"].map((name) => figureCell(report, row, name, formatUs)), count(row.samples, row.timing_reason), count(row.throttled_samples), figureCell(report, row, "median_unthrottled_us", formatUs), count(row.unheld_samples),
-    numberCell(isKnown(events) ? formatPercent(events / row.median_us) : NONE, isKnown(events) ? null : "the header has no event_pair_us"), figureCell(report, row, "sm_mhz"), figureCell(report, row, "power_w"), row.clock_limits ?? { text: NONE, title: row.device_reason }]);
+  const lines = timed.map((row) => [variantLink(view, row), columnCell(report, row, "median_us", formatUs), columnCell(report, row, "ci95_rel", halfWidth), speedup(row, "speedup_vs_cublas"), speedup(row, "speedup_vs_naive"),
+    ...["p05_us", "p95_us", "min_us"].map((name) => columnCell(report, row, name, formatUs)), count(row.samples, row.timing_reason), count(row.throttled_samples), columnCell(report, row, "median_unthrottled_us", formatUs), count(row.unheld_samples),
+    numberCell(isKnown(events) ? formatPercent(events / row.median_us) : NONE, isKnown(events) ? null : "the header has no event_pair_us"), columnCell(report, row, "sm_mhz"), columnCell(report, row, "power_w"), row.clock_limits ?? { text: NONE, title: row.device_reason }]);
   return h("div", { id: "latency-figures" }, table("latency of the case", heads, lines));
 }
 
@@ -120,8 +120,8 @@ const latencyValue = (row, us, byTime) => (byTime ? us : (us / row.median_us - 1
 
 function latencyAxis(drawn, byTime) {
   const values = drawn.flatMap((one) => one.points.map((point) => latencyValue(one.row, point.us, byTime)));
-  if (byTime && largest(values) / smallest(values) > 4) return logAxis("", values, { format: shortTime });
-  const format = byTime ? shortTime : (value) => `${value > 0 ? "+" : value < 0 ? "\u2212" : ""}${shortNumber(Math.abs(value))}%`;
+  if (byTime && largest(values) / smallest(values) > 4) return logAxis("", values, { format: axisTime });
+  const format = byTime ? axisTime : (value) => `${value > 0 ? "+" : value < 0 ? "\u2212" : ""}${axisNumber(Math.abs(value))}%`;
   return { type: "value", scale: true, axisLabel: { formatter: format, hideOverlap: true } };
 }
 
@@ -206,7 +206,7 @@ function orderChart(root, view, drawn, byTime) {
     legend: { top: 0, left: 0, right: 50, data: drawn.map((one) => one.row.variant) },
     axisPointer: { link: [{ xAxisIndex: "all" }] },
     xAxis: hasClock ? [{ ...order, gridIndex: 0, axisLabel: { show: false } }, { ...order, gridIndex: 1, name: "sample", nameLocation: "middle", nameGap: 20 }] : [{ ...order, name: "sample", nameLocation: "middle", nameGap: 20 }],
-    yAxis: [{ ...axis, name: "" }, ...(hasClock ? [{ type: "value", gridIndex: 1, ...clockRange, name: "SM MHz", splitNumber: 2, minInterval: 1, axisLabel: { hideOverlap: true, formatter: shortNumber } }] : [])],
+    yAxis: [{ ...axis, name: "" }, ...(hasClock ? [{ type: "value", gridIndex: 1, ...clockRange, name: "SM MHz", splitNumber: 2, minInterval: 1, axisLabel: { hideOverlap: true, formatter: axisNumber } }] : [])],
     series: [...samples, ...clocks],
     tooltip: { trigger: "item", formatter: (of) => { const one = drawn[of.seriesIndex % drawn.length]; return sampleTip(one, one.points[of.dataIndex]); } } },
   { height });
@@ -231,9 +231,9 @@ function modesOfCase(root, view, timed) {
       ` the time that it takes in ${modeWords(view.selected.mode)}`))),
     h("p", { class: "soft small" }, "Modes are timed one after the other, so these are ratios of medians, not of pairs.")]);
   modesChart(root, view, modes, variants, find);
-  const heads = ["mode", "variant", headCell("median \u00b5s", columnHelp(view.report, "median_us")), headCell("95% interval \u00b1", columnHelp(view.report, "ci95_rel")), headCell(`time over that in ${modeWords(view.selected.mode)}`), headCell("SM MHz", columnHelp(view.report, "sm_mhz"))];
-  const lines = modes.flatMap((mode) => variants.map((variant) => [mode, variant, find(mode, variant)])).filter(([, , row]) => row).map(([mode, variant, row]) => [modeWords(mode), rowLink(view, row), figureCell(view.report, row, "median_us"),
-    figureCell(view.report, row, "ci95_rel", halfWidth), numberCell(isKnown(over(mode, variant)) ? formatTimes(over(mode, variant)) : NONE), figureCell(view.report, row, "sm_mhz")]);
+  const heads = ["mode", "variant", numberHead("median \u00b5s", columnHelp(view.report, "median_us")), numberHead("95% interval \u00b1", columnHelp(view.report, "ci95_rel")), numberHead(`time over that in ${modeWords(view.selected.mode)}`), numberHead("SM MHz", columnHelp(view.report, "sm_mhz"))];
+  const lines = modes.flatMap((mode) => variants.map((variant) => [mode, variant, find(mode, variant)])).filter(([, , row]) => row).map(([mode, variant, row]) => [modeWords(mode), variantLink(view, row), columnCell(view.report, row, "median_us"),
+    columnCell(view.report, row, "ci95_rel", halfWidth), numberCell(isKnown(over(mode, variant)) ? formatTimes(over(mode, variant)) : NONE), columnCell(view.report, row, "sm_mhz")]);
   root.append(h("div", { id: "mode-figures" }, table("the case's modes", heads, lines)));
 }
 
@@ -242,7 +242,7 @@ const modeWords = (mode) => (mode.includes("graph") ? mode : mode.replace(/^(col
 function modesChart(root, view, modes, variants, find) {
   const rows = modes.flatMap((mode, m) => variants.map((variant, v) => ({ row: find(mode, variant), at: m + (v - (variants.length - 1) / 2) * 0.6 / variants.length, variant }))).filter((one) => one.row);
   const medians = rows.map((one) => one.row.median_us);
-  const axis = largest(medians) / smallest(medians) > 8 ? logAxis("", medians, { format: shortTime }) : { type: "value", min: 0, axisLabel: { formatter: shortTime } };
+  const axis = largest(medians) / smallest(medians) > 8 ? logAxis("", medians, { format: axisTime }) : { type: "value", min: 0, axisLabel: { formatter: axisTime } };
   const series = variants.map((variant) => {
     const { color, symbol } = variantStyle(view.report, variant);
     return { type: "scatter", name: variant, symbol, symbolSize: 12, itemStyle: { color }, data: rows.filter((one) => one.variant === variant).map((one) => ({ value: [one.row.median_us, one.at], row: one.row.index })) };

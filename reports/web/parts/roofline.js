@@ -91,7 +91,7 @@ function rooflineSummary(view, roofs, items, isBySteps) {
   const own = items.filter((item) => view.selected.rows.includes(item.row));
   if (own.length === 0) return h("p", { class: "note" }, "The selected case has no row that passed and was timed.");
   if (isBySteps) return h("p", {}, `${plural(own.length, "step")} of ${[...new Set(own.map((item) => item.row.variant))].join(", ")}. The larger a point, the more of its variant's time it takes.`);
-  const judged = own.map((item) => h("li", {}, h("strong", {}, rowLink(view, item.row)), ": ", roofSentence(item)));
+  const judged = own.map((item) => h("li", {}, h("strong", {}, variantLink(view, item.row)), ": ", roofSentence(item)));
   return h("ul", { class: "verdicts" }, judged);
 }
 
@@ -221,16 +221,16 @@ function roofTip(item, of) {
 
 function rooflineTable(root, view, items, isBySteps) {
   const report = view.report;
-  const heads = [...(isBySteps ? ["variant", "step"] : ["case", "mode", "variant"]), headCell("time \u00b5s"), headCell("GFLOP"), headCell("MB"), "bytes are",
-    headCell("FLOP/byte", WORDS["arithmetic intensity"]), headCell("TFLOP/s", isBySteps ? null : columnHelp(report, "tflops")), headCell("GB/s", "those bytes over the time"),
-    "roof", headCell("of its roof", "TFLOP/s over the lower of the two roofs at its intensity"), ...(isBySteps ? [] : [headCell("share of floor", columnHelp(report, "floor_share"))])];
+  const heads = [...(isBySteps ? ["variant", "step"] : ["case", "mode", "variant"]), numberHead("time \u00b5s"), numberHead("GFLOP"), numberHead("MB"), "bytes are",
+    numberHead("FLOP/byte", WORDS["arithmetic intensity"]), numberHead("TFLOP/s", isBySteps ? null : columnHelp(report, "tflops")), numberHead("GB/s", "those bytes over the time"),
+    "roof", numberHead("of its roof", "TFLOP/s over the lower of the two roofs at its intensity"), ...(isBySteps ? [] : [numberHead("share of floor", columnHelp(report, "floor_share"))])];
   const chosen = new Set(view.selected.rows);
   const first = isBySteps ? items : [...items.filter((item) => chosen.has(item.row)), ...items.filter((item) => !chosen.has(item.row))];
   const lines = first.slice(0, ROOFLINE_LINES).map((item) => [
-    ...(isBySteps ? [rowLink(view, item.row), item.step.name] : [breakable(item.row.case_id), item.row.mode, rowLink(view, item.row)]),
+    ...(isBySteps ? [variantLink(view, item.row), item.step.name] : [breakable(item.row.case_id), item.row.mode, variantLink(view, item.row)]),
     numberCell(formatUs(item.us)), numberCell(fourDigits(item.flops / 1e9)), numberCell(formatMb(item.bytes)), item.isCounted ? "counted" : { text: "modelled", title: isBySteps ? item.step.traffic_reason : item.row.traffic_reason },
     numberCell(fourDigits(item.x)), numberCell(fourDigits(item.tflops)), numberCell(fourDigits(item.gbps)), item.bound ?? { text: NONE, title: `no roof is known for ${item.row.dtype}` }, numberCell(formatPercent(item.roof_share)),
-    ...(isBySteps ? [] : [figureCell(report, item.row, "floor_share", formatPercent)])]);
+    ...(isBySteps ? [] : [columnCell(report, item.row, "floor_share", formatPercent)])]);
   const rest = items.length - lines.length;
   root.append(h("details", { id: "roofline-figures" }, h("summary", {}, "Figures of the roofline"), table("figures of the roofline", heads, lines),
     rest > 0 ? h("p", { class: "soft" }, `${rest} more: filters show fewer; results.csv has all.`) : null));
@@ -275,11 +275,11 @@ function bandwidthChart(root, view, items, roofs, isBySteps) {
     series, tooltip: { trigger: "item", formatter: tip } },
   { height: 110 + 19 * shown.length, onclick: (of) => of.data?.row !== undefined && view.open(view.report.rows[of.data.row]) });
 
-  const heads = [...(isBySteps ? ["variant", "step"] : ["case", "mode", "variant"]), headCell("time \u00b5s"), headCell(isBySteps ? "declared GB/s" : "needed GB/s", isBySteps ? null : columnHelp(view.report, "gbps")),
-    headCell("moved GB/s"), "bytes are", ...(isBySteps ? [] : [headCell("share of floor", columnHelp(view.report, "floor_share"))])];
-  const lines = items.slice(0, ROOFLINE_LINES).map((item) => [...(isBySteps ? [rowLink(view, item.row), item.name] : [breakable(item.row.case_id), item.row.mode, rowLink(view, item.row)]),
-    numberCell(formatUs(item.us)), isBySteps ? numberCell(fourDigits(useful(item))) : figureCell(view.report, item.row, "gbps"), numberCell(fourDigits(item.gbps)), byteKind(item),
-    ...(isBySteps ? [] : [figureCell(view.report, item.row, "floor_share", formatPercent)])]);
+  const heads = [...(isBySteps ? ["variant", "step"] : ["case", "mode", "variant"]), numberHead("time \u00b5s"), numberHead(isBySteps ? "declared GB/s" : "needed GB/s", isBySteps ? null : columnHelp(view.report, "gbps")),
+    numberHead("moved GB/s"), "bytes are", ...(isBySteps ? [] : [numberHead("share of floor", columnHelp(view.report, "floor_share"))])];
+  const lines = items.slice(0, ROOFLINE_LINES).map((item) => [...(isBySteps ? [variantLink(view, item.row), item.name] : [breakable(item.row.case_id), item.row.mode, variantLink(view, item.row)]),
+    numberCell(formatUs(item.us)), isBySteps ? numberCell(fourDigits(useful(item))) : columnCell(view.report, item.row, "gbps"), numberCell(fourDigits(item.gbps)), byteKind(item),
+    ...(isBySteps ? [] : [columnCell(view.report, item.row, "floor_share", formatPercent)])]);
   root.append(h("details", { id: "bandwidth-figures" }, h("summary", {}, "Figures of the bandwidth chart"), table("figures of the bandwidth chart", heads, lines),
     items.length > lines.length ? h("p", { class: "soft" }, `${items.length - lines.length} more: filters show fewer; results.csv has all.`) : null));
 }

@@ -76,10 +76,13 @@ function chosenFamily(view, all, offered) {
   return pairs.find((one) => one.family.name === wanted) ?? most(pairs.filter((one) => one.family.name === familyName(view.selected.rows[0], one.by))) ?? most(pairs);
 }
 
+// As with cases, those around the chosen one where there are very many.
 function familyChooser(view, families, family) {
-  const select = h("select", { "aria-label": "family", class: "case", onchange: (event) => view.state.set({ family: families[event.target.selectedIndex].name }) },
-    families.map((one) => h("option", { selected: one === family }, `${one.name}: ${plural(one.places.length, "place")}`)));
-  return h("p", { class: "chooser" }, select);
+  const first = Math.max(0, Math.min(families.indexOf(family) - MOST_CHOICES / 2, families.length - MOST_CHOICES));
+  const offered = families.slice(first, first + MOST_CHOICES);
+  const select = h("select", { "aria-label": "family", class: "case", onchange: (event) => view.state.set({ family: offered[event.target.selectedIndex].name }) },
+    offered.map((one) => h("option", { selected: one === family }, `${one.name}: ${plural(one.places.length, "place")}`)));
+  return h("p", { class: "chooser" }, select, families.length > offered.length ? h("span", { class: "soft" }, `${families.length - offered.length} more: search for them`) : null);
 }
 
 function noFamilies(root, view) {
@@ -131,12 +134,12 @@ const placesText = (places) => (places.length <= 12 ? places.join(", ") : `${pla
 
 function scalingTable(view, series, family, by) {
   const report = view.report;
-  const heads = [headCell(by, columnHelp(report, by)), "variant", headCell("median \u00b5s", columnHelp(report, "median_us")), headCell(`speed-up over ${report.baseline}`, columnHelp(report, "speedup_vs_cublas")), headCell("share of floor", columnHelp(report, "floor_share")),
-    headCell("floor \u00b5s", columnHelp(report, "floor_us")), headCell("counted MB", WORDS["measured bytes"]), headCell("modelled MB", columnHelp(report, "bytes_modelled")), headCell("compulsory MB", columnHelp(report, "bytes_compulsory")), headCell("workspace MB", columnHelp(report, "workspace_bytes"))];
+  const heads = [numberHead(by, columnHelp(report, by)), "variant", numberHead("median \u00b5s", columnHelp(report, "median_us")), numberHead(`speed-up over ${report.baseline}`, columnHelp(report, "speedup_vs_cublas")), numberHead("share of floor", columnHelp(report, "floor_share")),
+    numberHead("floor \u00b5s", columnHelp(report, "floor_us")), numberHead("counted MB", WORDS["measured bytes"]), numberHead("modelled MB", columnHelp(report, "bytes_modelled")), numberHead("compulsory MB", columnHelp(report, "bytes_compulsory")), numberHead("workspace MB", columnHelp(report, "workspace_bytes"))];
   const rows = family.places.flatMap((place) => family.rows.filter((row) => row[by] === place));
-  const lines = rows.map((row) => [numberCell(String(row[by])), [rowLink(view, row), row.verdict === "pass" ? null : [" ", verdictText(row.verdict)]], figureCell(report, row, "median_us", formatUs), numberCell(formatTimes(row.speedup_vs_cublas, row.speedup_vs_cublas_lo, row.speedup_vs_cublas_hi), isKnown(row.speedup_vs_cublas) ? null : row.speedup_vs_cublas_reason),
-    figureCell(report, row, "floor_share", formatPercent), figureCell(report, row, "floor_us", formatUs),
-    numberCell(formatMb(row.measured_bytes), isKnown(row.measured_bytes) ? null : row.traffic_reason), figureCell(report, row, "bytes_modelled", formatMb), figureCell(report, row, "bytes_compulsory", formatMb), figureCell(report, row, "workspace_bytes", formatMb)]);
+  const lines = rows.map((row) => [numberCell(String(row[by])), [variantLink(view, row), row.verdict === "pass" ? null : [" ", verdictText(row.verdict)]], columnCell(report, row, "median_us", formatUs), numberCell(formatTimes(row.speedup_vs_cublas, row.speedup_vs_cublas_lo, row.speedup_vs_cublas_hi), isKnown(row.speedup_vs_cublas) ? null : row.speedup_vs_cublas_reason),
+    columnCell(report, row, "floor_share", formatPercent), columnCell(report, row, "floor_us", formatUs),
+    numberCell(formatMb(row.measured_bytes), isKnown(row.measured_bytes) ? null : row.traffic_reason), columnCell(report, row, "bytes_modelled", formatMb), columnCell(report, row, "bytes_compulsory", formatMb), columnCell(report, row, "workspace_bytes", formatMb)]);
   const shown = lines.slice(0, 150);
   return h("div", { id: "scaling-figures" }, table("figures over the extent", heads, shown), lines.length > shown.length ? h("p", { class: "soft" }, `${lines.length - shown.length} more: filters show fewer; results.csv has all.`) : null);
 }
@@ -173,7 +176,7 @@ function sharedLine(name, series, family, by, value) {
 
 function timeOverExtent(root, view, series, family, by) {
   const rows = series.flatMap((one) => one.rows);
-  overExtent(root, view, series, family, by, "Median latency and floor", logAxis("", [...rows.map((row) => row.median_us), ...rows.map((row) => row.floor_us)], { format: shortTime }),
+  overExtent(root, view, series, family, by, "Median latency and floor", logAxis("", [...rows.map((row) => row.median_us), ...rows.map((row) => row.floor_us)], { format: axisTime }),
     (row) => ({ value: [placeValue(family, by, row), row.median_us], row: row.index }), sharedLine("floor", series, family, by, (row) => row.floor_us),
     (row) => `${formatTime(row.median_us)}${isKnown(row.floor_us) ? `, floor ${formatTime(row.floor_us)}: ${formatPercent(row.floor_share)}` : ", no floor"}${isBaseline(row) || !isKnown(row.speedup_vs_cublas) ? "" : `\n${speedupText(view, row, "speedup_vs_cublas", view.report.baseline)}`}`);
 }
@@ -185,7 +188,7 @@ function bytesOverExtent(root, view, series, family, by) {
     root.append(h("p", { class: "note" }, "Bytes are neither counted nor modelled here."));
     return;
   }
-  overExtent(root, view, series, family, by, "Bytes and compulsory bytes", logAxis("", [...rows.map(bytes), ...rows.map((row) => row.bytes_compulsory)], { format: shortBytes }),
+  overExtent(root, view, series, family, by, "Bytes and compulsory bytes", logAxis("", [...rows.map(bytes), ...rows.map((row) => row.bytes_compulsory)], { format: axisBytes }),
     (row, color) => (bytes(row) > 0 ? { value: [placeValue(family, by, row), bytes(row)], row: row.index, itemStyle: { color: isKnown(row.measured_bytes) ? color : cssColor("--paper"), borderColor: color, borderWidth: 2 } } : null),
     sharedLine("compulsory", series, family, by, (row) => row.bytes_compulsory),
     (row) => `${formatBytes(bytes(row))} ${isKnown(row.measured_bytes) ? "counted" : "modelled"}, ${formatTimes(bytes(row) / row.bytes_compulsory)} the compulsory ${formatBytes(row.bytes_compulsory)}`);
@@ -199,7 +202,7 @@ function speedupOverExtent(root, view, series, family, by) {
   const one = { type: "line", name: `1x: as fast as ${view.report.baseline}`, symbol: "none", lineStyle: { color: ink, type: "dashed", width: 1.5 }, itemStyle: { color: ink }, data: family.places.map((place) => [isSpaced(family, by) ? String(place) : place, 1]) };
   const intervals = rows.filter((row) => row.speedup_vs_cublas_lo > 0 && isKnown(row.speedup_vs_cublas_hi)).map((row) => ({ type: "line", name: "95% interval", symbol: "none", silent: true, z: 1,
     lineStyle: { color: variantStyle(view.report, row.variant).color, width: 6, opacity: 0.35, cap: "butt" }, data: [[placeValue(family, by, row), row.speedup_vs_cublas_lo], [placeValue(family, by, row), row.speedup_vs_cublas_hi]] }));
-  overExtent(root, view, others, family, by, `Speed-up over ${view.report.baseline}`, logAxis("", [...values, 1], { format: (value) => `${shortNumber(value)}x` }),
+  overExtent(root, view, others, family, by, `Speed-up over ${view.report.baseline}`, logAxis("", [...values, 1], { format: (value) => `${axisNumber(value)}x` }),
     (row) => ({ value: [placeValue(family, by, row), row.speedup_vs_cublas], row: row.index }), [one],
     (row) => speedupText(view, row, "speedup_vs_cublas", view.report.baseline), intervals.slice(0, 200));
 }
