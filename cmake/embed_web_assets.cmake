@@ -17,6 +17,16 @@ string(REPLACE "|" ";" SCRIPTS "${SCRIPTS}")
 read_text(style ${STYLE})
 read_text(script ${SCRIPTS})
 read_text(echarts ${ECHARTS})
+# Of two functions of one name the later would silently stand for both.
+string(REGEX MATCHALL "\n(async )?function [A-Za-z0-9_]+" functions "${script}")
+set(names "")
+foreach(function ${functions})
+  string(REGEX REPLACE ".*function " "" name "${function}")
+  if(name IN_LIST names)
+    message(FATAL_ERROR "reports/web has two functions ${name}")
+  endif()
+  list(APPEND names ${name})
+endforeach()
 # In a scope of its own, so that nothing lands on `window`.
 set(script "(() => {\n\"use strict\";\n${script}})();\n")
 
