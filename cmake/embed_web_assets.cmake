@@ -1,4 +1,5 @@
 # cmake -DOUTPUT=FILE -DSTYLE=FILE -DSCRIPTS=FILE|FILE... -DECHARTS=FILE -P: see WebAssets.cmake.
+cmake_minimum_required(VERSION 3.25)
 set(delimiter asset)
 
 function(read_text variable)
