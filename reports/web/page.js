@@ -16,7 +16,7 @@ class Page {
     for (const { section } of this.sections.values()) this.observer.observe(section);
     this.state.listen((keys) => this.onChange(keys));
     this.update();
-    this.goTo(this.state.get("at"));
+    this.goTo(this.place());
     // Paper shows all parts, drawn or not.
     window.addEventListener("beforeprint", () => this.drawAll());
   }
@@ -105,7 +105,7 @@ class Page {
       if (entry.isSeen) this.draw(entry);
     }
     refocus(focused);
-    if (keys === null) this.goTo(this.state.get("at"));
+    if (keys === null) this.goTo(this.place());
   }
 
   onSeen(entries) {
@@ -143,6 +143,11 @@ class Page {
     this.state.values.at = id;
     history.replaceState(null, "", this.state.address());
     this.goTo(id);
+  }
+
+  // A link that names a row leads to the table.
+  place() {
+    return this.state.get("at") || (this.state.get("row") === "" ? "" : "table");
   }
 
   goTo(id) {
