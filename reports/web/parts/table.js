@@ -19,10 +19,16 @@ function allColumns(report) {
   return report.columns.flatMap((column) => [column, ...MADE_COLUMNS.filter((made) => made.after === column.name)]);
 }
 
-function columnsInAddress(state, all) {
+// A run in one mode needs no column to say so.
+function usualColumns(report) {
+  const isOneMode = report.rows.every((row) => row.mode === report.rows[0].mode);
+  return USUAL_COLUMNS.filter((name) => name !== "mode" || !isOneMode);
+}
+
+function columnsInAddress(report, state, all) {
   const byName = new Map(all.map((column) => [column.name, column]));
   const named = [...new Set(state.get("columns").split(","))].filter((name) => byName.has(name));
-  return (named.length > 0 ? named : USUAL_COLUMNS.filter((name) => byName.has(name))).map((name) => byName.get(name));
+  return (named.length > 0 ? named : usualColumns(report)).map((name) => byName.get(name));
 }
 
 function sortInAddress(state, all) {
@@ -60,11 +66,11 @@ function figureText(column, object) {
 }
 
 // { text, title, class }: short text, and on hover the exact value or why there is none.
-function figureCell(report, column, object, columns) {
+function figureCell(report, column, object, columns, isFigure = column.unit !== "") {
   const value = object[column.name];
   const text = figureText(column, object);
   const css = typeof value === "number" ? "n" : null;
-  if (isMissing(value)) return { text, title: whyMissing(report, object, column, columns), class: "soft" };
+  if (isMissing(value)) return { text, title: whyMissing(report, object, column, columns), class: isFigure ? "n soft" : "soft" };
   const title = typeof value === "number" && column.unit ? `${value} ${column.unit}` : String(value);
   if (column.name === "verdict") return { text: verdictText(value), title: object.reason ?? title, class: css };
   if (column.name === "error_share" && value > 1) return { text, title, class: "n fail" };
@@ -131,7 +137,7 @@ class RowGrid {
     this.state = view.state;
     this.view = view;
     this.all = allColumns(this.report);
-    this.columns = columnsInAddress(this.state, this.all);
+    this.columns = columnsInAddress(this.report, this.state, this.all);
     this.sort = sortInAddress(this.state, this.all);
     this.group = LINE_GROUPS.includes(this.state.get("group")) ? this.state.get("group") : "";
     this.active = 0;
@@ -190,8 +196,8 @@ class RowGrid {
   }
 
   choose(names) {
-    this.state.keep({ columns: names === USUAL_COLUMNS.join(",") ? "" : names });
-    this.columns = columnsInAddress(this.state, this.all);
+    this.state.keep({ columns: names === usualColumns(this.report).join(",") ? "" : names });
+    this.columns = columnsInAddress(this.report, this.state, this.all);
     this.drawHeads();
     this.setLines();
   }
@@ -233,6 +239,7 @@ class RowGrid {
 
   drawHeads() {
     const sample = this.sample();
+    this.figures = new Set(this.columns.map((column) => column.name).filter((name) => this.view.rows.some((row) => typeof row[name] === "number")));
     replaceChildren(this.heads, this.columns.map((column, i) => this.head(column, i)));
     const widths = this.columns.map((column) => this.widthOf(column, sample));
     replaceChildren(this.widths, widths.map((width) => {
@@ -246,9 +253,8 @@ class RowGrid {
   // One head is reached by Tab, the others by arrows from there.
   head(column, i) {
     const { words, unit, title } = headCell(this.report, column, this.all);
-    const isFigure = this.view.rows.some((row) => typeof row[column.name] === "number");
-    return h("th", { scope: "col", "data-column": column.name, title, class: isFigure ? "n" : null },
-      h("button", { type: "button", tabindex: i === 0 ? "0" : "-1", onclick: () => this.sortBy(column.name) }, words, h("small", {}, unit)));
+    return h("th", { scope: "col", "data-column": column.name, title, class: this.figures.has(column.name) ? "n" : null },
+      h("button", { type: "button", tabindex: i === 0 ? "0" : "-1", onclick: () => this.sortBy(column.name) }, h("span", {}, words), h("small", {}, unit)));
   }
 
   onHeadKey(event) {
@@ -275,7 +281,7 @@ class RowGrid {
     const head = headCell(this.report, column, this.all);
     const figures = this.pen.measureText(longest(sample.map((row) => figureText(column, row)))).width;
     const words = 1.1 * this.pen.measureText(longest([...head.words.split(" "), head.unit])).width + 12; // bold, and the mark of the order
-    return Math.ceil(Math.min(Math.max(figures + (column.name === "variant" ? 14 : 0), words, 40), 430)) + 20;
+    return Math.ceil(Math.min(Math.max(figures + (column.name === "variant" ? 14 : 0), words, 40), 350)) + 20;
   }
 
   // --- lines ---
@@ -315,8 +321,12 @@ class RowGrid {
         h("span", { class: "stay" }, `${isOpen ? "\u25be" : "\u25b8"} `, this.group === "verdict" ? verdictText(line.group) : line.group, h("small", {}, countsInWords(line.rows)))));
   }
 
+  figure(column, row) {
+    return figureCell(this.report, column, row, this.all, this.figures.has(column.name));
+  }
+
   cell(column, row) {
-    const { text, ...attributes } = figureCell(this.report, column, row, this.all);
+    const { text, ...attributes } = this.figure(column, row);
     const cell = h("td", attributes, text);
     if (column.name === "variant") {
       const dot = h("span", { class: "dot", "aria-hidden": "true" });
@@ -446,11 +456,11 @@ class RowGrid {
     const rows = this.lines.filter((line) => line.row).length;
     const heads = this.columns.map((column) => {
       const { words, unit } = headCell(this.report, column, this.all);
-      return unit ? `${words}, ${unit}` : words;
+      return { text: unit ? `${words}, ${unit}` : words, class: this.figures.has(column.name) ? "n" : null };
     });
     const onPaper = (cell) => ({ ...cell, text: typeof cell.text === "string" ? breakable(cell.text) : cell.text });
     const lines = this.lines.slice(0, LINES_ON_PAPER).map((line) =>
-      (line.row ? this.columns.map((column) => onPaper(figureCell(this.report, column, line.row, this.all)))
+      (line.row ? this.columns.map((column) => onPaper(this.figure(column, line.row)))
         : [{ text: `${this.group} ${line.group}: ${countsInWords(line.rows)}`, colspan: this.columns.length }]));
     const shown = Math.min(rows, lines.filter((line) => line[0]?.colspan === undefined).length);
     replaceChildren(this.paper,
@@ -485,14 +495,15 @@ function rowDetail(view, row, columns, close) {
 }
 
 function stepsInFull(report, row) {
-  const columns = report.stepColumns;
+  // Reasons are said on the dashes that they explain.
+  const columns = report.stepColumns.filter((column) => !column.name.endsWith("reason"));
   if (row.steps.length === 0) return h("p", { class: "soft" }, `None is recorded${row.reason ? `: ${row.reason}` : ""}.`);
   const heads = columns.map((column) => {
-    const { words, unit, title } = headCell(report, column, columns);
-    return { text: [words, unit ? h("small", {}, unit) : null], title };
+    const { words, unit, title } = headCell(report, column, report.stepColumns);
+    return { text: [words, unit ? h("small", {}, unit) : null], title, class: column.unit ? "n" : null };
   });
   return table("steps of the row", [{ text: "step", class: "n" }, ...heads],
-    row.steps.map((step, i) => [{ text: String(i + 1), class: "n" }, ...columns.map((column) => figureCell(report, column, step, columns))]));
+    row.steps.map((step, i) => [{ text: String(i + 1), class: "n" }, ...columns.map((column) => figureCell(report, column, step, report.stepColumns))]));
 }
 
 // Every column with its exact value, and what it means.
