@@ -8,8 +8,8 @@
 #include <unordered_map>
 
 #include "harness/case_keys.h"
-#include "reports/sha256.h"
 #include "harness/yaml.h"
+#include "reports/sha256.h"
 
 namespace fusebench {
 namespace {

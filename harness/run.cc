@@ -27,8 +27,8 @@
 #include "harness/progress.h"
 #include "harness/ranges.h"
 #include "harness/sampler.h"
-#include "reports/sha256.h"
 #include "harness/shell.h"
+#include "reports/sha256.h"
 #include "reports/summary.h"
 #include "reports/write.h"
 

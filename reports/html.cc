@@ -38,16 +38,17 @@ std::string policy(const WebAssets& assets) {
   if (!assets.echarts.empty()) scripts += " " + source_of(assets.echarts);
   // data: and blob: are for saving a chart as an image.
   return fmt::format(
-      "default-src 'none'; script-src {}; style-src {}; img-src data: blob:; base-uri 'none'; form-action 'none'", scripts,
-      source_of(assets.style));
+      "default-src 'none'; script-src {}; style-src {}; img-src data: blob:; base-uri 'none'; form-action 'none'",
+      scripts, source_of(assets.style));
 }
 
 std::string script(std::string_view text) { return fmt::format("<script>{}</script>\n", text); }
 
 // For browsers that run no scripts, and for those who look at the source.
 std::string without_scripts(const Records& records) {
-  return fmt::format("<noscript>\n<p>This page is drawn by a script. What it would say first:</p>\n<pre>{}</pre>\n</noscript>\n",
-                     escaped(summary(records, {})));
+  return fmt::format(
+      "<noscript>\n<p>This page is drawn by a script. What it would say first:</p>\n<pre>{}</pre>\n</noscript>\n",
+      escaped(summary(records, {})));
 }
 
 }  // namespace
@@ -92,7 +93,8 @@ std::string html_page(const Records& records) {
              policy(assets), escaped(title), assets.style) +
          without_scripts(records) +
          fmt::format("<script type=\"application/json\" id=\"records\">{}</script>\n", page_data(records)) +
-         (assets.echarts.empty() ? std::string() : script(assets.echarts)) + script(assets.script) + "</body>\n</html>\n";
+         (assets.echarts.empty() ? std::string() : script(assets.echarts)) + script(assets.script) +
+         "</body>\n</html>\n";
 }
 
 }  // namespace fusebench::reports

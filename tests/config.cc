@@ -7,8 +7,8 @@
 #include <functional>
 #include <set>
 
-#include "reports/sha256.h"
 #include "harness/yaml.h"
+#include "reports/sha256.h"
 #include "tests/catch.h"
 #include "tests/files.h"
 

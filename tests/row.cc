@@ -149,8 +149,9 @@ TEST_CASE("statistics are derived from the samples") {
 
 TEST_CASE("the ledger is written by tensor; parts of one are one entry") {
   Row row = full_row();
-  row.tensors = {{.name = "x", .storage = "op", .dtype = DType::bf16, .dims = {2, 8, 64}, .compulsory_read_bytes = 2048},
-                 {.name = "mlp.gate", .storage = "workspace", .dtype = DType::fp32, .dims = {16, 256}}};
+  row.tensors = {
+      {.name = "x", .storage = "op", .dtype = DType::bf16, .dims = {2, 8, 64}, .compulsory_read_bytes = 2048},
+      {.name = "mlp.gate", .storage = "workspace", .dtype = DType::fp32, .dims = {16, 256}}};
   row.steps.front().reads = {{"x", 1024}, {"x", 512}, {"mlp.gate", 8}};
   row.steps.front().writes = {};
   const Json json = to_json(row);

@@ -1,4 +1,4 @@
-# Counts test cases in ctest's LastTest.log, where each program has closed with Catch2's summary. A program that failed
+# Counts test cases in ctest's LastTest.log, where each program has closed with Catch2's summary or that of Node's runner. A program that failed
 # without counting a failed case (a crash, a time-out, a program that is missing) counts as one failed case. Exits with
 # 1 where a case failed or none ran.
 
@@ -42,6 +42,14 @@ function end_program() {
 }
 
 /^No tests ran/ { summary = 1 }
+
+# Node's test runner closes with "# pass 3" and its like.
+/^# (pass|fail|skipped) [0-9]+$/ {
+  summary = 1
+  if ($2 == "pass") case_passed += $3
+  if ($2 == "fail") case_failed += $3
+  if ($2 == "skipped") case_skipped += $3
+}
 
 # tests/skip.h: cases that returned early, which Catch2 took for passed.
 /^[0-9]+ skipped$/ { returned_early += number($0) }
