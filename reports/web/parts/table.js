@@ -372,7 +372,8 @@ class RowGrid {
     const page = this.linesInView();
     const to = { ArrowDown: this.active + 1, ArrowUp: this.active - 1, PageDown: this.active + page, PageUp: this.active - page, Home: 0, End: this.lines.length - 1 }[event.key];
     const line = this.lines[this.active];
-    if (to !== undefined) this.moveTo(to);
+    if (event.key === "ArrowUp" && this.active === 0) this.heads.querySelector("[tabindex='0']").focus();
+    else if (to !== undefined) this.moveTo(to);
     else if (event.key === "Enter" || event.key === " ") this.enter(line);
     else if (event.key === "ArrowLeft" || event.key === "ArrowRight") this.sideways(line, event.key === "ArrowRight");
     else if (event.key === "Escape" && !this.detail.hidden) this.close();
