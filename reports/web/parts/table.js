@@ -1,7 +1,7 @@
 // Every row that the filters leave. Only the lines in view are in the document, so that ten thousand rows scroll as ten do.
 
 const LINE_PX = 28;
-const LINES_BEYOND = 8; // drawn above and below what is in view
+const LINES_BEYOND = 12; // drawn above and below what is in view
 const LINES_ON_PAPER = 300;
 const LINE_GROUPS = ["op", "variant", "verdict", "dtype", "mode", "case_id"];
 const USUAL_COLUMNS = ["case_id", "variant", "mode", "verdict", "median_us", "ci95_rel", "speedup_vs_cublas", "speedup_vs_naive", "floor_share",
@@ -301,9 +301,11 @@ class RowGrid {
 
   drawLines() {
     const { scrollTop, clientHeight } = this.scroller;
-    const first = Math.max(0, Math.min(Math.floor(scrollTop / LINE_PX) - LINES_BEYOND, this.lines.length - 1));
-    const last = Math.min(this.lines.length, Math.ceil((scrollTop + clientHeight) / LINE_PX) + LINES_BEYOND);
-    if (this.drawn.size === last - first && this.drawn.has(first)) return;
+    const top = Math.min(Math.floor(scrollTop / LINE_PX), this.lines.length - 1);
+    const bottom = Math.min(Math.ceil((scrollTop + clientHeight) / LINE_PX), this.lines.length);
+    if (this.drawn.has(top) && this.drawn.has(bottom - 1)) return;
+    const first = Math.max(0, top - LINES_BEYOND);
+    const last = Math.min(this.lines.length, bottom + LINES_BEYOND);
     const drawn = new Map();
     for (let i = first; i < last; ++i) drawn.set(i, this.drawn.get(i) ?? this.line(this.lines[i], i));
     this.drawn = drawn;
@@ -439,6 +441,8 @@ class RowGrid {
     this.split.classList.add("open");
     this.drawLines();
     this.mark();
+    // On a narrow screen it is under the lines, where it may not be seen.
+    if (this.detail.offsetTop > this.scroller.offsetTop) this.detail.scrollIntoView({ block: "nearest" });
   }
 
   close() {
