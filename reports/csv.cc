@@ -48,6 +48,7 @@ class Table {
 
 std::string csv_cell(const Json& value) {
   if (value.is_null()) return {};
+  if (value.is_boolean()) return value.get<bool>() ? "TRUE" : "FALSE";  // R takes "true" for text
   if (!value.is_string()) {
     return quoted_if_needed(value.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace));
   }

@@ -27,7 +27,8 @@ Every row has every column, in this order. A value that is not known is null (an
 column named under "null" says why. Where columns of one group are null for different reasons, the reason names them.
 
 In CSV, text that a spreadsheet would run as a formula (it begins with `=`, `+`, `-`, `@`, a tab or a carriage return)
-has an apostrophe before it. Numbers are written with every digit they need, and never changed.
+has an apostrophe before it. Numbers are written with every digit they need, and never changed; what is not known is an empty cell. pandas, R,
+DuckDB and spreadsheets read the files without options, numbers as numbers and TRUE and FALSE as such.
 
 ## Header
 

@@ -294,7 +294,7 @@ TEST_CASE("results.csv: one header, the table's columns, one line a row") {
   CHECK(lines[1][column_of("median_us")] == "12345.678");
   CHECK(lines[1][column_of("bytes_modelled")] == "600000000");
   CHECK(lines[1][column_of("dram_read_bytes")].empty());
-  CHECK(lines[1][column_of("causal")] == "true");
+  CHECK(lines[1][column_of("causal")] == "TRUE");
 }
 
 TEST_CASE("csv: text that would run as a formula is protected, numbers never are") {
@@ -311,7 +311,7 @@ TEST_CASE("csv: text that would run as a formula is protected, numbers never are
   CHECK(reports::csv_cell("").empty());
   CHECK(reports::csv_cell(nullptr).empty());
   CHECK(reports::csv_cell(0.1) == "0.1");
-  CHECK(reports::csv_cell(false) == "false");
+  CHECK(reports::csv_cell(false) == "FALSE");
 }
 
 TEST_CASE("steps.csv: one line a step, with its row's key") {

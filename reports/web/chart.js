@@ -44,10 +44,10 @@ function drawChart(root, label, option, { height = 360, onclick = null } = {}) {
   const line = cssColor("--line");
   const axis = (one) => ({
     nameTextStyle: { color: soft },
-    axisLabel: { color: soft, ...one.axisLabel },
     axisLine: { lineStyle: { color: line } },
     splitLine: { show: one.type !== "category", lineStyle: { color: line } },
     ...one,
+    axisLabel: { color: soft, ...one.axisLabel },
   });
   const axes = (given) => (given === undefined ? undefined : Array.isArray(given) ? given.map(axis) : axis(given));
   chart.setOption({

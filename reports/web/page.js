@@ -1,6 +1,6 @@
 // The page's frame: what is said first, the filters, and the parts, each drawn when it comes into view.
 
-// { id, order, title, about, isNeeded?(report), keeps?, render(root, view) }. `view` has { report, state, rows, groups, selected }: the rows
+// { id, order, title, about, isNeeded?(report), keeps?, withoutRows?, render(root, view) }. `view` has { report, state, rows, groups, selected }: the rows
 // and groups that the filters leave, and the group that is looked at, which may be null. parts/*.js add theirs.
 const PARTS = [];
 
@@ -124,7 +124,7 @@ class Page {
     try {
       const fresh = [];
       replaceChildren(entry.body, fresh);
-      if (this.view.rows.length === 0) entry.body.append(h("p", { class: "note" }, this.report.rows.length === 0 ? "The run has no rows." : "No row is left by the filters."));
+      if (this.view.rows.length === 0 && !entry.part.withoutRows) entry.body.append(h("p", { class: "note" }, this.report.rows.length === 0 ? "The run has no rows." : "No row is left by the filters."));
       else entry.part.render(entry.body, this.view);
     } catch (error) {
       console.error(error);
