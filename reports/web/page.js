@@ -17,6 +17,8 @@ class Page {
     this.state.listen((keys) => this.onChange(keys));
     this.update();
     this.goTo(this.place());
+    // A part that was gone to is held in its place until the reader moves.
+    for (const move of ["wheel", "touchmove", "pointerdown", "keydown"]) document.addEventListener(move, () => { this.held = null; }, { capture: true, passive: true });
     // Paper shows all parts, drawn or not.
     window.addEventListener("beforeprint", () => this.drawAll());
   }
@@ -114,6 +116,8 @@ class Page {
       entry.isSeen = isIntersecting;
       if (isIntersecting) this.draw(entry);
     }
+    // What is drawn above the part that was gone to must not push it away.
+    this.held?.section.scrollIntoView();
   }
 
   draw(entry) {
@@ -155,6 +159,7 @@ class Page {
     if (!entry) return;
     this.draw(entry);
     entry.section.scrollIntoView();
+    this.held = entry;
     entry.section.querySelector("h2").setAttribute("tabindex", "-1");
     entry.section.querySelector("h2").focus({ preventScroll: true });
   }

@@ -42,7 +42,10 @@ function rowReader(names, Step) {
     get mutants() { return this.packed.mutants; }
     get steps() { return (this.madeSteps ??= this.packed.steps.map((values) => new Step(values))); }
     get measured_bytes() { return isKnown(this.dram_read_bytes) && isKnown(this.dram_write_bytes) ? this.dram_read_bytes + this.dram_write_bytes : null; }
-    get error_share() { return errorShare(this); }
+    get error_share() {
+      if (this.madeShare === undefined) this.madeShare = errorShare(this);
+      return this.madeShare;
+    }
     get search() {
       return (this.madeSearch ??= [this.case_id, this.variant, this.mode, this.verdict, this.kernel, this.reason].filter(Boolean).join(" ").toLowerCase());
     }

@@ -11,6 +11,9 @@ const GRID = "#table [role=grid]";
 const head = (name) => `${GRID} th[data-column="${name}"]`;
 const sortBy = (page, name) => page.click(`${head(name)} button`);
 
+// A page is opened at its table; without that the parts above it come first.
+const openTable = (records, { hash = "#at=table", ...options } = {}) => openRun(records, { hash: hash.includes("at=") || hash.includes("row=") ? hash : `${hash}&at=table`, ...options });
+
 // A column of the lines that are drawn, by its name; group heads are left out.
 async function columnOf(page, name) {
   const at = await page.$$eval(`${GRID} thead th`, (heads, wanted) => heads.findIndex((one) => one.dataset.column === wanted), name);
@@ -36,7 +39,7 @@ const lines = () => [header(), ...someRows()];
 const four = (value) => value.toPrecision(4);
 
 pageTest("shows every row with figures by their units, and heads that explain themselves", async () => {
-  const page = await openRun(lines());
+  const page = await openTable(lines());
   await page.waitForSelector(`${GRID} tbody tr`);
   const rows = someRows();
   assert.equal(await page.getAttribute(GRID, "aria-rowcount"), String(rows.length + 1));
@@ -58,7 +61,7 @@ pageTest("shows every row with figures by their units, and heads that explain th
 });
 
 pageTest("the exact value, or why there is none, is on hover", async () => {
-  const page = await openRun(lines());
+  const page = await openTable(lines());
   const rows = someRows();
   const titles = (line) => page.$$eval(`${GRID} tbody tr:nth-child(${line + 1}) td`, (cells) => cells.map((cell) => cell.title));
   const at = (await namesOf(page)).indexOf.bind(await namesOf(page));
@@ -73,7 +76,7 @@ pageTest("the exact value, or why there is none, is on hover", async () => {
 });
 
 pageTest("a head sorts: up, down, back; what is not known comes last; the address brings it back", async () => {
-  const page = await openRun(lines());
+  const page = await openTable(lines());
   const known = someRows().map((one) => one.median_us).filter((us) => us !== null);
   const up = known.toSorted((a, b) => a - b).map(four);
   await sortBy(page, "median_us");
@@ -97,7 +100,7 @@ pageTest("a head sorts: up, down, back; what is not known comes last; the addres
 });
 
 pageTest("sorting draws nothing but the table", async () => {
-  const page = await openRun(lines());
+  const page = await openTable(lines());
   await page.waitForSelector(GRID);
   await page.evaluate(() => { document.querySelector("#table .rows-scroller").isMarked = true; document.querySelector(".facets fieldset").isMarked = true; });
   await sortBy(page, "median_us");
@@ -106,7 +109,7 @@ pageTest("sorting draws nothing but the table", async () => {
 });
 
 pageTest("groups have heads with their counts, and can be closed", async () => {
-  const page = await openRun(lines());
+  const page = await openTable(lines());
   const heads = () => page.$$eval(`${GRID} tbody tr.group`, (all) => all.map((one) => one.textContent.replace(/^[^a-z]+/, "").trim()));
   await page.selectOption("#table .rows-tools select", "op");
   assert.deepEqual(await heads(), ["mlp6 rows", "swiglu1 row, 1 fail", "rope1 row, 1 crashed"]);
@@ -134,7 +137,7 @@ pageTest("groups have heads with their counts, and can be closed", async () => {
 });
 
 pageTest("columns are chosen, kept in the address, and come in its order", async () => {
-  const page = await openRun(lines());
+  const page = await openTable(lines());
   assert.equal((await namesOf(page)).length, 14);
   await page.click("#table .rows-columns summary");
   await page.check("#table .rows-columns input[value=sm_mhz]");
@@ -158,7 +161,7 @@ pageTest("columns are chosen, kept in the address, and come in its order", async
 });
 
 pageTest("what the address asks for and is not there is left out", async () => {
-  const page = await openRun(lines(), { hash: "#columns=nonsense,median_us,variant,median_us&sort=nonsense&group=nonsense&row=99" });
+  const page = await openTable(lines(), { hash: "#columns=nonsense,median_us,variant,median_us&sort=nonsense&group=nonsense&row=99" });
   assert.deepEqual(await namesOf(page), ["median_us", "variant"]);
   assert.equal((await cellsOf(page, GRID)).length, 8);
   assert.match(await page.textContent("#table .note"), /does not have/);
@@ -166,7 +169,7 @@ pageTest("what the address asks for and is not there is left out", async () => {
 });
 
 pageTest("the filters leave fewer lines, and a search is not lost by sorting", async () => {
-  const page = await openRun(lines());
+  const page = await openTable(lines());
   await page.fill("#search", "b2-s3/");
   assert.deepEqual(await columnOf(page, "variant"), ["fused"]);
   await sortBy(page, "median_us");
@@ -177,7 +180,7 @@ pageTest("the filters leave fewer lines, and a search is not lost by sorting", a
 });
 
 pageTest("a row in full: every column, its steps, its command, its link", async () => {
-  const page = await openRun(lines());
+  const page = await openTable(lines());
   await page.click(`${GRID} tbody tr >> nth=2`);
   const fused = someRows()[2];
   assert.match(page.url(), /row=2/);
@@ -208,7 +211,7 @@ pageTest("a row in full: every column, its steps, its command, its link", async 
 pageTest("a row that ran to nothing, and one of an older version, are told in full too", async () => {
   const old = row({ shape: { seq: 7 } });
   for (const name of ["l2_bytes", "clock_limits", "tensors", "mutants_tried"]) delete old[name];
-  const page = await openRun([header(), someRows()[4], old], { hash: "#row=0" });
+  const page = await openTable([header(), someRows()[4], old], { hash: "#row=0" });
   const text = await page.textContent("#table .rows-detail");
   assert.match(text, /crashed, signal 11/);
   assert.match(text, /None is recorded: signal 11/);
@@ -220,16 +223,16 @@ pageTest("a row that ran to nothing, and one of an older version, are told in fu
 });
 
 pageTest("one row, and none", async () => {
-  const page = await openRun([header(), row()]);
+  const page = await openTable([header(), row()]);
   assert.equal((await cellsOf(page, GRID)).length, 1);
-  const empty = await openRun([header()]);
+  const empty = await openTable([header()]);
   assert.match(await empty.textContent("#table"), /no rows/);
   assert.deepEqual([...page.complaints, ...empty.complaints], []);
 });
 
 pageTest("hostile text is text in cells, heads of groups and the detail", async () => {
   const evil = `<img src=x onerror="window.ran = 1">`;
-  const page = await openRun([header(), row({ variant: evil, kernel: evil, reason: evil, verdict: evil, repro: evil, case_id: evil })], { hash: "#row=0&group=verdict&columns=case_id,kernel,reason,repro" });
+  const page = await openTable([header(), row({ variant: evil, kernel: evil, reason: evil, verdict: evil, repro: evil, case_id: evil })], { hash: "#row=0&group=verdict&columns=case_id,kernel,reason,repro" });
   assert.deepEqual((await cellsOf(page, GRID)).at(-1), [evil, evil, evil, evil]);
   assert.equal(await page.textContent("#table .rows-detail code"), evil);
   assert.equal(await page.$$eval("img", (all) => all.length), 0);
@@ -238,7 +241,7 @@ pageTest("hostile text is text in cells, heads of groups and the detail", async 
 });
 
 pageTest("by keyboard alone: sort, move, open, close a group, leave", async () => {
-  const page = await openRun(lines());
+  const page = await openTable(lines());
   const active = () => page.$eval(GRID, (grid) => document.getElementById(grid.getAttribute("aria-activedescendant")).getAttribute("aria-rowindex"));
   await page.focus(`${head("case_id")} button`);
   const names = await namesOf(page);
@@ -280,7 +283,7 @@ pageTest("by keyboard alone: sort, move, open, close a group, leave", async () =
 });
 
 pageTest("a row that the filters leave out is said to be hidden, and can be shown", async () => {
-  const page = await openRun(lines(), { hash: "#row=3&variant=naive" });
+  const page = await openTable(lines(), { hash: "#row=3&variant=naive" });
   assert.match(await page.textContent("#table .note"), /leave out the row/);
   assert.equal(await page.isVisible("#table .rows-detail"), false);
   await page.click("#table .note button");
@@ -289,7 +292,7 @@ pageTest("a row that the filters leave out is said to be hidden, and can be show
 });
 
 pageTest("choosing another case leaves the table as it is", async () => {
-  const page = await openRun(lines());
+  const page = await openTable(lines());
   await page.click(`${GRID} tbody tr >> nth=3`);
   await page.click("#table button:has-text('look at this case')");
   assert.equal(new URLSearchParams(page.url().split("#")[1]).get("case"), `${someRows()[3].case_id} (cold, sustained)`);
@@ -299,7 +302,7 @@ pageTest("choosing another case leaves the table as it is", async () => {
 
 pageTest("on the CPU speed-ups are said to be over eigen", async () => {
   const eigen = mlpRows({ backend: "cpu", dtype: "fp32" }).map((one) => ({ ...one, variant: one.variant === "cublas" ? "eigen" : one.variant, dram_read_bytes: null, dram_write_bytes: null, traffic_reason: "the CPU has no counters" }));
-  const page = await openRun([header({ backend: "cpu" }), ...eigen]);
+  const page = await openTable([header({ backend: "cpu" }), ...eigen]);
   assert.equal(await page.textContent(`${head("speedup_vs_cublas")} button`), "speedup vs eigen");
   assert.deepEqual(await columnOf(page, "measured_bytes"), ["\u2013", "\u2013", "\u2013"]);
   assert.deepEqual(page.complaints, []);
@@ -439,9 +442,9 @@ pageTest("the page of 200 rows is under 3 MB", async () => {
 });
 
 pageTest("in the dark, and on a narrow screen", async () => {
-  const dark = await openRun(lines(), { colorScheme: "dark", hash: "#row=2&sort=-median_us&group=op" });
+  const dark = await openTable(lines(), { colorScheme: "dark", hash: "#row=2&sort=-median_us&group=op" });
   await screenshot(dark, "table-dark", "#table");
-  const narrow = await openRun(lines(), { viewport: { width: 700, height: 900 }, hash: "#row=2" });
+  const narrow = await openTable(lines(), { viewport: { width: 700, height: 900 }, hash: "#row=2" });
   await screenshot(narrow, "table-narrow", "#table");
   const isWide = () => narrow.evaluate(() => document.documentElement.scrollWidth > innerWidth);
   assert.equal(await isWide(), false, "the page itself does not scroll sideways");
