@@ -123,6 +123,8 @@ class Page {
   draw(entry) {
     if (!entry.isStale) return;
     entry.isStale = false;
+    // The page keeps its length meanwhile, so that it does not scroll.
+    entry.body.style.minHeight = `${entry.body.offsetHeight}px`;
     disposeCharts(entry.body);
     // A part that fails says so, and the others stand.
     try {
@@ -134,6 +136,7 @@ class Page {
       console.error(error);
       entry.body.append(h("p", { class: "warning" }, `This part could not be drawn: ${error.message}`));
     }
+    entry.body.style.minHeight = "";
   }
 
   drawAll() {
@@ -157,7 +160,11 @@ class Page {
   goTo(id) {
     const entry = this.sections.get(id);
     if (!entry) return;
-    this.draw(entry);
+    // Parts above grow when they are drawn: first they, then the way to this one.
+    for (const above of this.sections.values()) {
+      this.draw(above);
+      if (above === entry) break;
+    }
     entry.section.scrollIntoView();
     this.held = entry;
     entry.section.querySelector("h2").setAttribute("tabindex", "-1");
@@ -202,20 +209,34 @@ function verdictText(verdict, text = verdict) {
   return h("span", { class: css }, text);
 }
 
-// A block says more than an op, and three variants more than one.
+// A block says more than an op, three variants more than one, and what takes longest weighs most.
 function mostTelling(groups) {
-  const worth = (group) => 4 * (group.op === "block") + group.rows.filter((row) => row.verdict === "pass").length;
-  return groups.reduce((best, group) => (best === null || worth(group) > worth(best) ? group : best), null);
+  const worth = (group) => {
+    const passed = group.rows.filter((row) => row.verdict === "pass");
+    return [group.op === "block" ? 1 : 0, passed.length, Math.max(0, ...passed.map((row) => row.median_us ?? 0))];
+  };
+  const isMore = (a, b) => { const at = a.findIndex((value, i) => value !== b[i]); return at >= 0 && a[at] > b[at]; };
+  let best = null;
+  for (const group of groups) {
+    const own = worth(group);
+    if (best === null || isMore(own, best.worth)) best = { group, worth: own };
+  }
+  return best?.group ?? null;
 }
 
-// Choosing the case that a part looks at. Long lists are narrowed by the search above.
+// Choosing the case that a part looks at. Of very many only its neighbours are offered: the search above finds the others.
+const MOST_CHOICES = 200;
 function caseChooser(view) {
   const index = view.groups.indexOf(view.selected);
   const choose = (group) => view.state.set({ case: group.key });
-  const select = h("select", { "aria-label": "case", class: "case", onchange: (event) => choose(view.groups[event.target.selectedIndex]) },
-    view.groups.map((group) => h("option", { selected: group === view.selected }, group.key)));
+  const first = Math.max(0, Math.min(index - MOST_CHOICES / 2, view.groups.length - MOST_CHOICES));
+  const offered = view.groups.slice(first, first + MOST_CHOICES);
+  const select = h("select", { "aria-label": "case", class: "case", onchange: (event) => choose(offered[event.target.selectedIndex]) },
+    offered.map((group) => h("option", { selected: group === view.selected }, group.key)));
   const step = (by, text, label) => h("button", { type: "button", "aria-label": label, disabled: view.groups[index + by] === undefined, onclick: () => choose(view.groups[index + by]) }, text);
-  return h("p", { class: "chooser" }, step(-1, "\u2190", "previous case"), select, step(1, "\u2192", "next case"));
+  const others = view.groups.length - offered.length;
+  return h("p", { class: "chooser" }, step(-1, "\u2190", "previous case"), select, step(1, "\u2192", "next case"),
+    others > 0 ? h("span", { class: "soft" }, `${others} more: search for them`) : null);
 }
 
 // Parts are drawn anew when something is chosen in them: the same control has the focus again.
