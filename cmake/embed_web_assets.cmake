@@ -1,4 +1,5 @@
 # cmake -DOUTPUT=FILE -DSTYLE=FILE -DSCRIPTS=FILE|FILE... -DECHARTS=FILE -P: see WebAssets.cmake.
+cmake_minimum_required(VERSION 3.25)
 set(delimiter asset)
 
 function(read_text variable)
@@ -17,6 +18,16 @@ string(REPLACE "|" ";" SCRIPTS "${SCRIPTS}")
 read_text(style ${STYLE})
 read_text(script ${SCRIPTS})
 read_text(echarts ${ECHARTS})
+# Of two functions of one name the later would silently stand for both.
+string(REGEX MATCHALL "\n(async )?function [A-Za-z0-9_]+" functions "${script}")
+set(names "")
+foreach(function ${functions})
+  string(REGEX REPLACE ".*function " "" name "${function}")
+  if(name IN_LIST names)
+    message(FATAL_ERROR "reports/web has two functions ${name}")
+  endif()
+  list(APPEND names ${name})
+endforeach()
 # In a scope of its own, so that nothing lands on `window`.
 set(script "(() => {\n\"use strict\";\n${script}})();\n")
 

@@ -16,7 +16,9 @@ class Page {
     for (const { section } of this.sections.values()) this.observer.observe(section);
     this.state.listen((keys) => this.onChange(keys));
     this.update();
-    this.goTo(this.state.get("at"));
+    this.goTo(this.place());
+    // A part that was gone to is held in its place until the reader moves.
+    for (const move of ["wheel", "touchmove", "pointerdown", "keydown"]) document.addEventListener(move, () => { this.held = null; }, { capture: true, passive: true });
     // Paper shows all parts, drawn or not.
     window.addEventListener("beforeprint", () => this.drawAll());
   }
@@ -66,7 +68,7 @@ class Page {
       if (entry.isSeen) this.draw(entry);
     }
     refocus(focused);
-    if (keys === null) this.goTo(this.state.get("at"));
+    if (keys === null) this.goTo(this.place());
   }
 
   onSeen(entries) {
@@ -75,11 +77,15 @@ class Page {
       entry.isSeen = isIntersecting;
       if (isIntersecting) this.draw(entry);
     }
+    // What is drawn above the part that was gone to must not push it away.
+    this.held?.section.scrollIntoView();
   }
 
   draw(entry) {
     if (!entry.isStale) return;
     entry.isStale = false;
+    // The page keeps its length meanwhile, so that it does not scroll.
+    entry.body.style.minHeight = `${entry.body.offsetHeight}px`;
     disposeCharts(entry.body);
     // A part that fails says so, and the others stand.
     try {
@@ -91,6 +97,7 @@ class Page {
       console.error(error);
       entry.body.append(h("p", { class: "warning" }, `This part could not be drawn: ${error.message}`));
     }
+    entry.body.style.minHeight = "";
   }
 
   drawAll() {
@@ -106,11 +113,21 @@ class Page {
     this.goTo(id);
   }
 
+  // A link that names a row leads to the table.
+  place() {
+    return this.state.get("at") || (this.state.get("row") === "" ? "" : "table");
+  }
+
   goTo(id) {
     const entry = this.sections.get(id);
     if (!entry) return;
-    this.draw(entry);
+    // Parts above grow when they are drawn: first they, then the way to this one.
+    for (const above of this.sections.values()) {
+      this.draw(above);
+      if (above === entry) break;
+    }
     entry.section.scrollIntoView();
+    this.held = entry;
     entry.section.querySelector("h2").setAttribute("tabindex", "-1");
     entry.section.querySelector("h2").focus({ preventScroll: true });
   }

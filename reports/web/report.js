@@ -4,33 +4,51 @@ function readData() {
   return JSON.parse(document.getElementById("records").textContent);
 }
 
-// Rows come as arrays in the order of `columns`, to keep the page small.
+// Rows and steps come as arrays in the order of their columns, to keep the page small, and are read where they lie: of ten thousand
+// rows most columns are never looked at.
+function readerOf(names) {
+  class Reader {
+    constructor(values) {
+      this.values = values;
+    }
+  }
+  names.forEach((name, i) => Object.defineProperty(Reader.prototype, name, { get() { return this.values[i]; } }));
+  return Reader;
+}
+
 function decodeReport(data) {
   const columns = data.columns.map(([name, unit, description, reason]) => ({ name, unit, description, reason }));
   const stepColumns = data.step_columns.map(([name, unit, description, reason]) => ({ name, unit, description, reason }));
-  const object = (names, values) => {
-    const made = {};
-    for (let i = 0; i < names.length; ++i) made[names[i]] = values[i];
-    return made;
-  };
-  const names = columns.map((column) => column.name);
-  const stepNames = [...stepColumns.map((column) => column.name), "reads", "writes"];
-  const rows = data.rows.map((packed, index) => {
-    const row = object(names, packed.values);
-    row.index = index;
-    row.mode = modeOf(row);
-    row.label = `${row.case_id}/${row.variant}`;
-    row.samples_us = packed.samples_us;
-    row.samples_mhz = packed.samples_mhz;
-    row.steps = packed.steps.map((step) => object(stepNames, step));
-    row.tensors = packed.tensors;
-    row.mutants = packed.mutants;
-    row.measured_bytes = isKnown(row.dram_read_bytes) && isKnown(row.dram_write_bytes) ? row.dram_read_bytes + row.dram_write_bytes : null;
-    row.error_share = errorShare(row);
-    row.search = [row.case_id, row.variant, row.mode, row.verdict, row.kernel, row.reason].filter(Boolean).join(" ").toLowerCase();
-    return row;
-  });
+  const Step = readerOf([...stepColumns.map((column) => column.name), "reads", "writes"]);
+  const Row = rowReader(columns.map((column) => column.name), Step);
+  const rows = data.rows.map((packed, index) => new Row(packed, index));
   return { ...data, columns, stepColumns, rows, groups: groupByCase(rows) };
+}
+
+// A row's columns, and what the page makes of them.
+function rowReader(names, Step) {
+  return class Row extends readerOf(names) {
+    constructor(packed, index) {
+      super(packed.values);
+      this.packed = packed;
+      this.index = index;
+      this.mode = modeOf(this);
+    }
+    get label() { return `${this.case_id}/${this.variant}`; }
+    get samples_us() { return this.packed.samples_us; }
+    get samples_mhz() { return this.packed.samples_mhz; }
+    get tensors() { return this.packed.tensors; }
+    get mutants() { return this.packed.mutants; }
+    get steps() { return (this.madeSteps ??= this.packed.steps.map((values) => new Step(values))); }
+    get measured_bytes() { return isKnown(this.dram_read_bytes) && isKnown(this.dram_write_bytes) ? this.dram_read_bytes + this.dram_write_bytes : null; }
+    get error_share() {
+      if (this.madeShare === undefined) this.madeShare = errorShare(this);
+      return this.madeShare;
+    }
+    get search() {
+      return (this.madeSearch ??= [this.case_id, this.variant, this.mode, this.verdict, this.kernel, this.reason].filter(Boolean).join(" ").toLowerCase());
+    }
+  };
 }
 
 function modeOf(row) {

@@ -29,9 +29,13 @@ class State {
     return this.values[key] ?? "";
   }
   set(changes) {
+    this.keep(changes);
+    this.tell(Object.keys(changes));
+  }
+  // What one part has drawn itself: the address follows, and nothing is drawn anew.
+  keep(changes) {
     Object.assign(this.values, changes);
     history.replaceState(null, "", this.address());
-    this.tell(Object.keys(changes));
   }
   address() {
     const parameters = new URLSearchParams();

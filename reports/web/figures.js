@@ -1,0 +1,98 @@
+// What the parts with charts of figures share: logarithmic axes, cells of tables, and short names of cases.
+
+const medianOf = (values) => {
+  const sorted = values.filter(isKnown).sort((a, b) => a - b);
+  if (sorted.length === 0) return null;
+  const half = Math.floor(sorted.length / 2);
+  return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+};
+
+const smallest = (values) => values.reduce((best, value) => Math.min(best, value), Infinity);
+const largest = (values) => values.reduce((best, value) => Math.max(best, value), -Infinity);
+
+// A row whose latency may be drawn.
+const isTimed = (row) => row.verdict === "pass" && isKnown(row.median_us) && row.median_us > 0;
+
+// Marks of a logarithmic axis from `low` to `high`: powers of ten, with their halves and fifths where these are few.
+function logMarks(low, high) {
+  const decades = Math.log10(high / low);
+  const parts = decades > 3.5 ? [1] : decades > 1.6 ? [1, 3] : [1, 1.5, 2, 3, 5, 7];
+  const marks = [];
+  for (let exponent = Math.floor(Math.log10(low)); exponent <= Math.ceil(Math.log10(high)); ++exponent) {
+    for (const part of parts) marks.push(Number((part * 10 ** exponent).toPrecision(2)));
+  }
+  return marks.filter((mark) => mark >= low * 0.999 && mark <= high * 1.001);
+}
+
+// A logarithmic axis around positive values, a little wider than they are.
+function logAxis(name, values, { marks = null, format = axisNumber, room = 0.06 } = {}) {
+  const known = values.filter((value) => isKnown(value) && value > 0);
+  if (known.length === 0) return { type: "value", name };
+  const wider = Math.max(room * Math.log10(largest(known) / smallest(known)), 0.08);
+  const min = smallest(known) / 10 ** wider;
+  const max = largest(known) * 10 ** wider;
+  const at = marks ?? logMarks(min, max);
+  return { type: "log", name, min, max,
+    axisTick: { customValues: at }, axisLabel: { customValues: at, formatter: format, hideOverlap: true },
+    splitLine: { show: true, lineStyle: { color: cssColor("--line"), opacity: 0.6 } }, minorSplitLine: { show: false } };
+}
+
+// A mark of an axis: no more digits than it needs.
+function axisNumber(value) {
+  if (!isKnown(value)) return NONE;
+  const number = Number(value.toPrecision(4));
+  if (Math.abs(number) >= 1e6 || (number !== 0 && Math.abs(number) < 1e-3)) return number.toExponential().replace("e+", "e");
+  return String(number);
+}
+
+function axisTime(us) {
+  if (us >= 1e6) return `${axisNumber(us / 1e6)} s`;
+  return us >= 1e3 ? `${axisNumber(us / 1e3)} ms` : `${axisNumber(us)} \u00b5s`;
+}
+
+function axisBytes(bytes) {
+  for (const [size, unit] of [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"]]) if (bytes >= size) return `${axisNumber(bytes / size)} ${unit}`;
+  return `${axisNumber(bytes)} B`;
+}
+
+// --- tables ---
+
+const numberCell = (text, title = null) => ({ text, class: "n", title });
+const numberHead = (text, title = null) => ({ text, class: "n", title });
+
+// A row's figure; a dash says why on hover.
+function columnCell(report, row, name, format = fourDigits) {
+  return numberCell(format(row[name]), isKnown(row[name]) ? null : reasonOf(report, row, name) ?? row.reason);
+}
+
+// A link to the row's place in the table.
+function variantLink(view, row, text = row.variant) {
+  return h("a", { href: "#table", title: "show this row in the table", onclick: (event) => { event.preventDefault(); view.open(row); } }, text);
+}
+
+// Buttons of which one is chosen; the choice is kept in the address under `key`.
+function choiceButtons(view, key, label, choices, chosen) {
+  return h("fieldset", { "data-choice": key }, h("legend", {}, label), choices.map(([value, text, title]) =>
+    h("button", { type: "button", "aria-pressed": String(value === chosen), title: title ?? null, onclick: () => view.state.set({ [key]: value }) }, text)));
+}
+
+// --- names ---
+
+// Case ids without what all of them share; the op stays.
+function shortCaseNames(ids) {
+  const split = [...new Set(ids)].map((id) => [id, String(id).split(/[/-]/)]);
+  const counts = new Map();
+  for (const [, parts] of split) for (const part of new Set(parts)) counts.set(part, (counts.get(part) ?? 0) + 1);
+  const isShared = (part) => split.length > 1 && counts.get(part) === split.length;
+  return new Map(split.map(([id, parts]) => [id, parts.filter((part, i) => i === 0 || !isShared(part)).join(" ")]));
+}
+
+function clipped(text, length) {
+  return text.length > length ? `${text.slice(0, length - 1)}\u2026` : text;
+}
+
+// At most `limit` of a list, spread evenly over it.
+function thinned(list, limit) {
+  if (list.length <= limit) return list;
+  return Array.from({ length: limit }, (_, i) => list[Math.floor(i * list.length / limit)]);
+}
