@@ -13,7 +13,7 @@ const COMPARE_WORDS = {
   noise: "how far medians of one binary lie apart from run to run: within it a difference says nothing. * is assumed, since no run has measured it",
   interval: "where the ratio of the medians lies, by chance within the runs alone, in so many of 100 repetitions",
 };
-const LATENCY_SYMBOLS = { slower: "triangle", faster: "diamond", same: "circle", unsure: "emptyCircle" };
+const LATENCY_SYMBOLS = { slower: "triangle", faster: "diamond", same: "circle", unsure: "circle" };
 const compareWord = (term, text = term) => h("abbr", { title: COMPARE_WORDS[term] }, text);
 const latencyCss = (latency) => ({ slower: "fail", gone: "fail", faster: "pass", unsure: "note", new: "soft" })[latency] ?? null;
 
@@ -154,7 +154,7 @@ class ComparePage {
     this.main = h("main", {}, comparison.rows.length > 0 ? this.filters.form : null);
     this.parts = {
       overall: section("overall", "By op and variant", "The geometric mean of new/base over the rows whose latency could be judged, and how many rows there are. It has no interval: it shows where to look."),
-      chart: section("chart", "New over base", `Each row's ratio of medians with its ${comparison.percent}% interval. Right of 1 is slower. The grey band is the noise: an interval that reaches into it says nothing for sure.`),
+      chart: section("chart", "New over base", `Each row's ratio of medians with its ${comparison.percent}% interval. Right of 1 is slower. The grey band is the noise: an interval outside it is slower or faster, one inside it is the same, one across its edge is unsure.`),
       table: section("rows", "Rows", "Regressions first, then slower, faster, gone, unsure and new rows; then those that are the same. Latencies are medians of the samples that were not throttled."),
     };
     drawRuns(section("runs", "The two runs", "What was compared, and what the runs' headers say differently."), comparison);
@@ -318,7 +318,7 @@ function forestChart(root, rows, scale, percent, open) {
         data: rows.map((row, at) => [at, scale.at(1 / (1 + (row.noise ?? 0))), scale.at(1 + (row.noise ?? 0))]),
         markLine: { silent: true, symbol: "none", label: { show: false }, lineStyle: { color: cssColor("--soft"), type: "dashed", width: 1 }, data: [{ xAxis: 0 }] } },
       { name: "interval", type: "custom", renderItem: interval, encode: { x: [1, 2], y: 0 }, z: 2, data: withInterval.map(([row, at]) => [at, scale.at(row.new_over_base_lo), scale.at(row.new_over_base_hi)]) },
-      ...Object.entries(colors).map(([latency, color]) => ({ name: latency, type: "scatter", symbol: LATENCY_SYMBOLS[latency], symbolSize: 9, z: 3, itemStyle: { color },
+      ...Object.entries(colors).map(([latency, color]) => ({ name: latency, type: "scatter", symbol: LATENCY_SYMBOLS[latency], symbolSize: 9, z: 3, itemStyle: latency === "unsure" ? { color: cssColor("--paper"), borderColor: color, borderWidth: 2 } : { color },
         data: rows.map((row, at) => [row, at]).filter(([row]) => row.latency === latency).map(([row, at]) => [scale.at(row.new_over_base), at]) })),
     ],
   }, { height: 90 + rows.length * 19, onclick: (params) => {
