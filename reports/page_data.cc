@@ -1,5 +1,6 @@
 #include "reports/page_data.h"
 
+#include <array>
 #include <cmath>
 #include <span>
 
@@ -9,6 +10,10 @@
 namespace fusebench::reports {
 
 namespace {
+
+constexpr auto kTensorKeys = std::to_array<std::string_view>(
+    {"name", "storage", "dtype", "dims", "compulsory_read_bytes", "compulsory_write_bytes"});
+constexpr auto kMutantKeys = std::to_array<std::string_view>({"name", "outcome"});
 
 Json value_of(const Json& object, std::string_view key) {
   if (!object.is_object()) return {};
@@ -47,6 +52,17 @@ Json rounded(const Json& numbers, double steps_a_unit) {
   return list;
 }
 
+// What each entry of an array has under these keys.
+Json entries_of(const Json& array, std::span<const std::string_view> keys) {
+  Json entries = Json::array();
+  for (const Json& entry : array) {
+    Json values = Json::array();
+    for (const std::string_view key : keys) values.push_back(value_of(entry, key));
+    entries.push_back(std::move(values));
+  }
+  return entries;
+}
+
 Json packed(const Json& row) {
   Json steps = Json::array();
   for (const Json& step : steps_of(row)) {
@@ -57,12 +73,11 @@ Json packed(const Json& row) {
     }
     steps.push_back(std::move(values));
   }
+  const Json more = {rounded(array_of(row, "samples_us"), 1e4), rounded(array_of(row, "samples_mhz"), 1),
+                     std::move(steps), entries_of(array_of(row, "tensors"), kTensorKeys),
+                     entries_of(array_of(row, "mutants"), kMutantKeys)};
   return {{"values", values_of(row, columns())},
-          {"samples_us", rounded(array_of(row, "samples_us"), 1e4)},
-          {"samples_mhz", rounded(array_of(row, "samples_mhz"), 1)},
-          {"steps", std::move(steps)},
-          {"tensors", array_of(row, "tensors")},
-          {"mutants", array_of(row, "mutants")}};
+          {"more", more.dump(-1, ' ', false, Json::error_handler_t::replace)}};
 }
 
 }  // namespace
@@ -82,6 +97,8 @@ Json page_data(const Records& records) {
           {"baseline", baseline_name(records)},
           {"columns", dictionary(columns())},
           {"step_columns", dictionary(step_columns())},
+          {"tensor_keys", kTensorKeys},
+          {"mutant_keys", kMutantKeys},
           {"rows", std::move(rows)}};
 }
 

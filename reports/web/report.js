@@ -4,8 +4,8 @@ function readData() {
   return JSON.parse(document.getElementById("records").textContent);
 }
 
-// Rows and steps come as arrays in the order of their columns, to keep the page small, and are read where they lie: of ten thousand
-// rows most columns are never looked at.
+// Rows come as arrays in the order of their columns, to keep the page small, and are read where they lie; what is in a row beside
+// its columns comes as text. Of ten thousand rows most is never looked at.
 function readerOf(names) {
   class Reader {
     constructor(values) {
@@ -20,13 +20,13 @@ function decodeReport(data) {
   const columns = data.columns.map(([name, unit, description, reason]) => ({ name, unit, description, reason }));
   const stepColumns = data.step_columns.map(([name, unit, description, reason]) => ({ name, unit, description, reason }));
   const Step = readerOf([...stepColumns.map((column) => column.name), "reads", "writes"]);
-  const Row = rowReader(columns.map((column) => column.name), Step);
+  const Row = rowReader(columns.map((column) => column.name), { Step, Tensor: readerOf(data.tensor_keys), Mutant: readerOf(data.mutant_keys) });
   const rows = data.rows.map((packed, index) => new Row(packed, index));
   return { ...data, columns, stepColumns, rows, groups: groupByCase(rows) };
 }
 
 // A row's columns, and what the page makes of them.
-function rowReader(names, Step) {
+function rowReader(names, { Step, Tensor, Mutant }) {
   return class Row extends readerOf(names) {
     constructor(packed, index) {
       super(packed.values);
@@ -35,11 +35,12 @@ function rowReader(names, Step) {
       this.mode = modeOf(this);
     }
     get label() { return `${this.case_id}/${this.variant}`; }
-    get samples_us() { return this.packed.samples_us; }
-    get samples_mhz() { return this.packed.samples_mhz; }
-    get tensors() { return this.packed.tensors; }
-    get mutants() { return this.packed.mutants; }
-    get steps() { return (this.madeSteps ??= this.packed.steps.map((values) => new Step(values))); }
+    get more() { return (this.madeMore ??= JSON.parse(this.packed.more)); }
+    get samples_us() { return this.more[0]; }
+    get samples_mhz() { return this.more[1]; }
+    get steps() { return (this.madeSteps ??= this.more[2].map((values) => new Step(values))); }
+    get tensors() { return (this.madeTensors ??= this.more[3].map((values) => new Tensor(values))); }
+    get mutants() { return (this.madeMutants ??= this.more[4].map((values) => new Mutant(values))); }
     get measured_bytes() { return isKnown(this.dram_read_bytes) && isKnown(this.dram_write_bytes) ? this.dram_read_bytes + this.dram_write_bytes : null; }
     get error_share() {
       if (this.madeShare === undefined) this.madeShare = errorShare(this);
