@@ -76,8 +76,7 @@ Json packed(const Json& row) {
   const Json more = {rounded(array_of(row, "samples_us"), 1e4), rounded(array_of(row, "samples_mhz"), 1),
                      std::move(steps), entries_of(array_of(row, "tensors"), kTensorKeys),
                      entries_of(array_of(row, "mutants"), kMutantKeys)};
-  return {{"values", values_of(row, columns())},
-          {"more", more.dump(-1, ' ', false, Json::error_handler_t::replace)}};
+  return {{"values", values_of(row, columns())}, {"more", more.dump(-1, ' ', false, Json::error_handler_t::replace)}};
 }
 
 }  // namespace
