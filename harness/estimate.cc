@@ -98,8 +98,7 @@ std::string Estimate::time_text() const {
                                                  plural(without_expected_, "case"));
   return fmt::format(
       "time: {}{} of measuring (max_seconds, {:g} s, for each row and A/A control, and a fifth for a row's steps); "
-      "more "
-      "where {} launches take longer or the machine is busy\n"
+      "more where a warm-up and {} samples take longer or the machine is busy\n"
       "Checks come on top: {}.\n",
       least, duration(most_s_), measure_.max_seconds, kMinSamples, expected);
 }

@@ -6,7 +6,7 @@
 
 namespace fusebench {
 
-/// A commented sweep: seconds on a CPU, sensible on a GPU. `name` becomes its name where it may be one.
+/// A commented sweep: under a minute on two CPU cores, sensible on a GPU. `name` becomes its name where it may be one.
 std::string starter_sweep(const std::string& name);
 
 /// Writes it into a new file, and prints what to do next with `program`. Throws UsageError where the file is there.

@@ -1,5 +1,5 @@
-// Statistics of latency samples, which must be finite and in the order taken. All intervals are 95% and free of
-// distribution assumptions (order statistics).
+// Statistics of latency samples, which must be finite and in the order taken. All intervals are 95%, by order
+// statistics: nothing is assumed of the distribution.
 #pragma once
 
 #include <cstddef>

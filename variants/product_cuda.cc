@@ -300,7 +300,7 @@ class CublasProduct {
     return CUBLAS_STATUS_SUCCESS;
   }
 
-  // Adds a few runs to a candidate's, after its first a warm-up. False where it does not run.
+  // Times a few more runs of a candidate, behind a warm-up where there are none yet. False where it does not run.
   bool time(Candidate& candidate, int runs, const Exec& exec, const Bindings& bound,
             const std::function<void()>& before_each) const {
     const Owned<cudaEvent_t> start = make_event();
@@ -330,7 +330,7 @@ class CublasProduct {
     std::erase_if(candidates, [&](const Candidate& candidate) { return candidate.median_ms() > near_ms; });
     candidates.resize(std::min(candidates.size(), kFinalists));
     const int timings = candidates.front().median_ms() < kLongMs ? kFinalTimings : 1;
-    for (Candidate& candidate : candidates) candidate.times_ms.resize(1);
+    for (Candidate& candidate : candidates) candidate.times_ms.resize(1);  // it has warmed up; the others come by turns
     for (int i = 0; i < timings && candidates.size() > 1; ++i) {
       for (Candidate& candidate : candidates) time(candidate, 1, exec, bound, before_each);
     }

@@ -96,3 +96,22 @@ function thinned(list, limit) {
   if (list.length <= limit) return list;
   return Array.from({ length: limit }, (_, i) => list[Math.floor(i * list.length / limit)]);
 }
+
+// What the samples say of a row's speed-up over another variant: the records call the library's product cublas on the CPU, too.
+function judgeSpeedup(report, row, over) {
+  const [value, lo, hi] = ["", "_lo", "_hi"].map((end) => row[`speedup_vs_${over}${end}`]);
+  const judged = { value, lo, hi, kind: "unknown", control: controlNear(report, row.median_us) };
+  if (!isKnown(value)) return judged;
+  if (!isKnown(lo) || !isKnown(hi)) return { ...judged, kind: "few" };
+  if (lo <= 1 && hi >= 1) return { ...judged, kind: "same" };
+  if (judged.control !== null && Math.max(value, 1 / value) - 1 <= judged.control) return { ...judged, kind: "noise" };
+  return { ...judged, kind: value > 1 ? "faster" : "slower" };
+}
+
+// By how much one variant, timed as if it were two, differed from itself in this run, at latencies like this one.
+function controlNear(report, us) {
+  const controls = report.header?.controls;
+  if (!Array.isArray(controls) || !isKnown(us)) return null;
+  const near = controls.filter((one) => isKnown(one?.ratio) && one.ratio > 0 && one.median_us > us / 3 && one.median_us < us * 3);
+  return near.length > 0 ? Math.max(...near.map((one) => Math.max(one.ratio, 1 / one.ratio) - 1)) : null;
+}

@@ -1,6 +1,6 @@
 // The page's frame: what is said first, the filters, and the parts, each drawn when it comes into view.
 
-// { id, order, title, about, isNeeded?(report), keeps?, withoutRows?, render(root, view) }. `view` has { report, state, rows, groups, selected }: the rows
+// { id, order, title, about, keeps?, withoutRows?, render(root, view) }. `view` has { report, state, rows, groups, selected }: the rows
 // and groups that the filters leave, and the group that is looked at, which may be null. parts/*.js add theirs.
 const PARTS = [];
 
@@ -8,7 +8,7 @@ class Page {
   constructor(report) {
     this.report = report;
     this.state = new State();
-    this.parts = PARTS.sort((a, b) => a.order - b.order).filter((part) => !part.isNeeded || part.isNeeded(report));
+    this.parts = PARTS.sort((a, b) => a.order - b.order);
     this.sections = new Map();
     applyTheme(this.state.get("theme"));
     replaceChildren(document.getElementById("page"), this.head(), this.main());
@@ -89,8 +89,7 @@ class Page {
     disposeCharts(entry.body);
     // A part that fails says so, and the others stand.
     try {
-      const fresh = [];
-      replaceChildren(entry.body, fresh);
+      replaceChildren(entry.body);
       if (this.view.rows.length === 0 && !entry.part.withoutRows) entry.body.append(h("p", { class: "note" }, this.report.rows.length === 0 ? "The run has no rows." : "No row is left by the filters."));
       else entry.part.render(entry.body, this.view);
     } catch (error) {
@@ -126,6 +125,9 @@ class Page {
       this.draw(above);
       if (above === entry) break;
     }
+    // Below the filters, which stay on top and take more lines on a narrow screen.
+    const bar = document.querySelector(".filters")?.offsetHeight ?? 0;
+    document.documentElement.style.setProperty("--bar", `${bar}px`);
     entry.section.scrollIntoView();
     this.held = entry;
     entry.section.querySelector("h2").setAttribute("tabindex", "-1");

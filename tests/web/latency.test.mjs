@@ -45,7 +45,7 @@ pageTest("speed-ups say over what, and the table has the figures", async () => {
   const rows = mlpRows();
   const page = await openRun([header(), ...rows], { hash: "#latency" });
   const said = await page.$$eval("#latency .verdicts li", (all) => all.map((one) => one.textContent));
-  assert.equal(said[2], `fused: ${digits(rows[2].median_us)} \u00b5s, 1.20x of cublas [1.19, 1.21], 2.00x of naive [1.98, 2.02] \u2013 faster than cublas`);
+  assert.equal(said[2], `fused: ${digits(rows[2].median_us)} \u00b5s, 1.20x [1.19, 1.21] over cublas, 2.00x [1.98, 2.02] over naive \u2013 faster than cublas`);
   assert.equal(said[1], `cublas: ${digits(rows[1].median_us)} \u00b5s, 1.67x of naive [1.65, 1.68]`);
   const [naive, , fused] = await cellsOf(page, "#latency-figures");
   assert.deepEqual(fused.slice(0, 3), ["fused", digits(rows[2].median_us), "0.40%"]);
@@ -61,7 +61,7 @@ pageTest("slower, and neither faster nor slower, are said so", async () => {
   const same = { ...fused, variant: "fused.portable", speedup_vs_cublas: 1.0, speedup_vs_cublas_lo: 0.99, speedup_vs_cublas_hi: 1.02 };
   const page = await openRun([header(), cublas, slow, same], { hash: "#latency" });
   const said = await page.$$eval("#latency .verdicts li", (all) => all.map((one) => one.textContent));
-  assert.match(said[1], /0\.80x of cublas \[0\.79, 0\.81\].* slower than cublas$/);
+  assert.match(said[1], /0\.80x \[0\.79, 0\.81\] over cublas.* slower than cublas$/);
   assert.match(said[2], /neither faster nor slower than cublas/);
   assert.deepEqual(page.complaints, []);
 });

@@ -46,25 +46,6 @@ function headlinePair(report, group, row) {
 
 const headlineRatio = (a, b) => (isKnown(a) && isKnown(b) && b > 0 ? a / b : null);
 
-// What the samples say of a row's speed-up over another variant: the records call the library's product cublas on the CPU, too.
-function headlineJudge(report, row, over) {
-  const [value, lo, hi] = ["", "_lo", "_hi"].map((end) => row[`speedup_vs_${over}${end}`]);
-  const judged = { value, lo, hi, kind: "unknown", control: headlineControl(report, row.median_us) };
-  if (!isKnown(value)) return judged;
-  if (!isKnown(lo) || !isKnown(hi)) return { ...judged, kind: "few" };
-  if (lo <= 1 && hi >= 1) return { ...judged, kind: "same" };
-  if (judged.control !== null && Math.max(value, 1 / value) - 1 <= judged.control) return { ...judged, kind: "noise" };
-  return { ...judged, kind: value > 1 ? "faster" : "slower" };
-}
-
-// By how much one variant, timed as if it were two, differed from itself in this run, at latencies like this one.
-function headlineControl(report, us) {
-  const controls = report.header?.controls;
-  if (!Array.isArray(controls) || !isKnown(us)) return null;
-  const near = controls.filter((one) => isKnown(one?.ratio) && one.ratio > 0 && one.median_us > us / 3 && one.median_us < us * 3);
-  return near.length > 0 ? Math.max(...near.map((one) => Math.max(one.ratio, 1 / one.ratio) - 1)) : null;
-}
-
 const HEADLINE_SHORT = { faster: "faster", slower: "slower", same: "no difference shown", noise: "within noise", few: "too few samples", unknown: "not known" };
 
 // --- failures ---
@@ -121,11 +102,11 @@ function headlineLead(view, pairs) {
   const base = view.report.baseline;
   const variants = [...new Set(pairs.filter((pair) => pair.baseline).map((pair) => pair.row.variant))].slice(0, 4);
   const sentences = variants.map((variant) => headlineCounts(view, variant, base, pairs.filter((pair) => pair.row.variant === variant && pair.baseline)));
-  return h("div", { id: "headline-lead" }, sentences.length > 0 ? sentences : h("p", {}, `No row here can be held against ${base}: there are ${[...new Set(view.rows.map((row) => row.variant))].join(", ")} only.`));
+  return h("div", { id: "headline-lead" }, sentences.length > 0 ? sentences : h("p", {}, `No row here can be held against ${base}: there are ${[...new Set(view.rows.map((row) => row.variant))].join(", ")} alone.`));
 }
 
 function headlineCounts(view, variant, base, pairs) {
-  const kinds = pairs.map((pair) => headlineJudge(view.report, pair.row, "cublas").kind);
+  const kinds = pairs.map((pair) => judgeSpeedup(view.report, pair.row, "cublas").kind);
   const count = (...wanted) => kinds.filter((kind) => wanted.includes(kind)).length;
   const known = kinds.length - count("unknown");
   const bytes = pairs.map((pair) => headlineRatio(pair.bytes(pair.row), pair.bytes(pair.baseline))).filter(isKnown);
@@ -186,7 +167,7 @@ function headlineTimeTile(view, pair) {
   const others = [pair.baseline, pair.naive].filter(Boolean);
   const note = others.length === 0 ? null : h("p", { class: "soft" }, word("speed-up"), " ", others.map((row, i) => `${i > 0 ? "; " : ""}${speedup(row, ["", "_lo", "_hi"])} over ${row.variant}`));
   const against = pair.baseline ?? pair.naive;
-  const judged = against ? headlineJudge(view.report, pair.row, over(against)) : null;
+  const judged = against ? judgeSpeedup(view.report, pair.row, over(against)) : null;
   return headlineTile(view, pair, { id: "time", title: [`${pair.row.variant}: `, h("abbr", { title: columnHelp(view.report, "median_us") }, "time")], of: (row) => row.median_us, format: formatTime,
     beside: (row) => h("abbr", { title: isKnown(pair.row[`speedup_vs_${over(row)}`]) ? `${pair.row.variant}'s speed-up over ${row.variant}` : pair.row[`speedup_vs_${over(row)}_reason`] }, speedup(row, [""])), note,
     why: (row) => headlineWhy(view.report, row, "median_us"), isBad: judged?.kind === "slower", sentence: headlineTimeSentence(view.report, pair, against, judged) });
@@ -350,7 +331,7 @@ function headlineTip(report, pair) {
   const line = (name, mine, theirs, ratio) => `${name}: ${mine} against ${theirs}${isKnown(ratio) ? `, ${headlinePart(ratio)}` : ""}`;
   return [pair.group.key, `${row.variant} against ${baseline.variant}`,
     line("time", formatTime(row.median_us), formatTime(baseline.median_us), headlineRatio(row.median_us, baseline.median_us)),
-    `speed-up: ${formatTimes(row.speedup_vs_cublas, row.speedup_vs_cublas_lo, row.speedup_vs_cublas_hi)}, ${HEADLINE_SHORT[headlineJudge(report, row, "cublas").kind]}`,
+    `speed-up: ${formatTimes(row.speedup_vs_cublas, row.speedup_vs_cublas_lo, row.speedup_vs_cublas_hi)}, ${HEADLINE_SHORT[judgeSpeedup(report, row, "cublas").kind]}`,
     line(pair.isCounted ? "bytes, counted" : "bytes, modelled", formatBytes(pair.bytes(row)), formatBytes(pair.bytes(baseline)), headlineRatio(pair.bytes(row), pair.bytes(baseline))),
     line("workspace", formatBytes(row.workspace_bytes), formatBytes(baseline.workspace_bytes), headlineRatio(row.workspace_bytes, baseline.workspace_bytes)),
     "click: look at this case"].join("\n");
@@ -379,7 +360,7 @@ function headlineTable(view, pairs) {
   return h("details", { id: "headline-cases", open: pairs.length <= HEADLINE_CASES },
     h("summary", {}, `All cases, a line each (${pairs.length})`),
     table("all cases", head, lines.map((pair) => headlineLine(view, pair, n, !allCounted && !noneCounted))),
-    more > 0 ? h("p", {}, `And ${more} more, which are in the `, h("a", { href: "#table" }, "table below"), ". The search above narrows the list.") : null);
+    more > 0 ? h("p", {}, `And ${more} more, which are in the table of all rows below. The search above narrows the list.`) : null);
 }
 
 function headlineLine(view, pair, n, isMixed) {
@@ -390,7 +371,7 @@ function headlineLine(view, pair, n, isMixed) {
     const value = row[`speedup_vs_${over}`];
     return n(formatTimes(value, row[`speedup_vs_${over}_lo`], row[`speedup_vs_${over}_hi`]), isKnown(value) ? null : row[`speedup_vs_${over}_reason`]);
   };
-  const kind = headlineJudge(view.report, row, "cublas").kind;
+  const kind = judgeSpeedup(view.report, row, "cublas").kind;
   const said = row.verdict !== "pass" ? verdictText(row.verdict) : !baseline ? NONE : h("span", { class: kind === "faster" ? "pass" : kind === "slower" ? "fail" : "soft" }, HEADLINE_SHORT[kind]);
   const bytes = pair.bytes(row);
   return [rowLink(view, row, [breakable(pair.group.case_id), ` (${pair.group.mode})`]), row.variant, said, figure("median_us", formatTime),

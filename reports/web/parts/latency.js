@@ -51,29 +51,30 @@ function isByTime(view, drawn) {
 
 // --- in words ---
 
-// "1.20x of cublas [1.19, 1.21]", or null where it is not known or of the row itself.
+// "1.20x [1.19, 1.21] over cublas", or null where it is not known or of the row itself.
 function speedupText(view, row, column, name) {
   if (row.variant === name || !isKnown(row[column])) return null;
-  return `${formatTimes(row[column]).replace("x", "x of")} ${name}${isKnown(row[`${column}_lo`]) && isKnown(row[`${column}_hi`]) ? ` [${intervalText(row, column)}]` : ""}`;
+  return `${formatTimes(row[column], row[`${column}_lo`], row[`${column}_hi`])} over ${name}`;
 }
-
-const intervalText = (row, column) => formatTimes(row[column], row[`${column}_lo`], row[`${column}_hi`]).replace(/^.*\[|\]$/g, "");
 
 const halfWidth = (part) => (isKnown(part) ? `${(part * 100).toFixed(2)}%` : NONE);
 
-function verdictOfSpeedup(row, column, name) {
-  const lo = row[`${column}_lo`];
-  const hi = row[`${column}_hi`];
-  if (row.variant === name || !isKnown(lo) || !isKnown(hi)) return null;
-  return lo > 1 ? `faster than ${name}` : hi < 1 ? `slower than ${name}` : `neither faster nor slower than ${name}: 1x lies in the interval`;
+function verdictOfSpeedup(report, row, name) {
+  if (row.variant === name) return null;
+  const said = {
+    faster: `faster than ${name}`, slower: `slower than ${name}`,
+    same: `neither faster nor slower than ${name}: 1x lies in the interval`,
+    noise: `no difference from ${name} beyond the noise: one variant timed twice differs as much in this run`,
+  };
+  return said[judgeSpeedup(report, row, "cublas").kind] ?? null;
 }
 
 function latencySummary(view, timed) {
   const base = view.report.baseline;
-  const words = h("p", { class: "soft small" }, `1.20x of ${base}: ${base} takes 1.20 times as long as this variant, by the median over pairs of samples, with its 95% interval. Over 1x this variant is faster.`);
+  const words = h("p", { class: "soft small" }, `1.20x over ${base}: ${base} takes 1.20 times as long as this variant, by the median over pairs of samples, with its 95% interval. Over 1x this variant is faster.`);
   return [h("ul", { class: "verdicts" }, timed.map((row) => {
     const over = [speedupText(view, row, "speedup_vs_cublas", base), speedupText(view, row, "speedup_vs_naive", "naive")].filter(Boolean);
-    const verdict = verdictOfSpeedup(row, "speedup_vs_cublas", base);
+    const verdict = verdictOfSpeedup(view.report, row, base);
     return h("li", {}, h("strong", {}, variantLink(view, row)), `: ${formatTime(row.median_us)}`, over.length > 0 ? `, ${over.join(", ")}` : "", verdict ? ` \u2013 ${verdict}` : "");
   })), words];
 }

@@ -114,18 +114,17 @@ function growth(rows, by) {
 
 // --- in words ---
 
-// Where a variant is faster than the baseline, by the speed-up's interval.
+// Where a variant is faster than the baseline.
 function scalingSummary(view, series, family, by) {
   const base = view.report.baseline;
   return h("ul", { class: "verdicts" }, series.map(({ variant, rows }) => {
     const power = growth(rows, by);
     const grows = `${plural(rows.length, "place")}${power === null ? "" : `, time grows as ${by} to the power ${power.toFixed(2)}`}`;
-    const judged = rows.filter((row) => !isBaseline(row) && isKnown(row.speedup_vs_cublas_lo) && isKnown(row.speedup_vs_cublas_hi));
-    const where = (text, holds) => {
-      const places = judged.filter(holds).map((row) => row[by]);
+    const where = (text, ...kinds) => {
+      const places = rows.filter((row) => !isBaseline(row) && kinds.includes(judgeSpeedup(view.report, row, "cublas").kind)).map((row) => row[by]);
       return places.length > 0 ? `${text} ${base} at ${by} ${placesText(places)}` : null;
     };
-    const verdicts = [where("faster than", (row) => row.speedup_vs_cublas_lo > 1), where("slower than", (row) => row.speedup_vs_cublas_hi < 1), where("neither faster nor slower than", (row) => row.speedup_vs_cublas_lo <= 1 && row.speedup_vs_cublas_hi >= 1)];
+    const verdicts = [where("faster than", "faster"), where("slower than", "slower"), where("neither faster nor slower than", "same", "noise")];
     return h("li", {}, h("strong", {}, variant), ": ", [grows, ...verdicts].filter(Boolean).join("; "));
   }));
 }

@@ -30,7 +30,6 @@ const TRAFFIC_MOST_VARIANTS = 10;
 const TRAFFIC_MOST_CASES = 60;
 
 const trafficSum = (numbers) => numbers.reduce((total, one) => total + (isKnown(one) ? one : 0), 0);
-const trafficTouched = (touches) => trafficSum(Object.values(touches ?? {}));
 const trafficCounted = (step) => (isKnown(step.dram_read_bytes) && isKnown(step.dram_write_bytes) ? step.dram_read_bytes + step.dram_write_bytes : null);
 const trafficDeclared = (step) => trafficSum([step.bytes_read, step.bytes_written]);
 const trafficSigned = (value, format) => (value === 0 ? "0" : formatSigned(value, format));
@@ -497,7 +496,7 @@ function trafficDrawDots(root, view, ratios) {
         hover: trafficPlain(`${row.case_id}\n${row.variant}, ${row.mode}\n${formatBytes(bytes)} ${isCounted ? "counted" : "modelled"}, ${formatTimes(ratio)} the compulsory ${formatBytes(row.bytes_compulsory)}`) })) };
   });
   series[0].markLine = { silent: true, symbol: "none", label: { show: false }, lineStyle: { color: cssColor("--soft"), type: "dashed" }, data: [{ xAxis: 1 }] };
-  if (view.groups.length > groups.length) root.append(h("p", { class: "note" }, `Drawn are the first ${groups.length} of ${view.groups.length} cases: the filters above choose others. The table below is of all.`));
+  if (view.groups.length > groups.length) root.append(h("p", { class: "note" }, `Drawn are the first ${groups.length} of ${view.groups.length} cases: the filters above choose others. The table by op below is of all.`));
   const label = `Bytes over compulsory bytes of ${plural(groups.length, "case")}`;
   drawChart(root, label, {
     aria: { enabled: true, label: { description: label } },
