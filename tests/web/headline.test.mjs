@@ -105,7 +105,7 @@ pageTest("failures come first, twenty at most, with what repeats them; unsupport
 pageTest("a run that was cut off, a lone variant and a variant of one's own are told as they are", async () => {
   const cut = await openRun([header(), mlp()[2], '{"case_id": "mlp/fp16/d40']);
   assert.match(await cut.textContent(".warning"), /cut off/);
-  assert.match(await cut.textContent("#headline-lead"), /No row here can be held against cublas: there are fused only\./);
+  assert.match(await cut.textContent("#headline-lead"), /No row here can be held against cublas: the only variant is fused\./);
   assert.match(await tile(cut, "time", "p:last-child"), /fused takes 500\.0 µs; neither cublas nor naive is in the run\./);
   const naive = await openRun([header(), mlp()[0]]);
   assert.match(await tile(naive, "time", "p:last-child"), /naive takes 1\.000 ms; no other variant of this case is in the run\./);

@@ -101,8 +101,9 @@ function headlineLead(view, pairs) {
   }
   const base = view.report.baseline;
   const variants = [...new Set(pairs.filter((pair) => pair.baseline).map((pair) => pair.row.variant))].slice(0, 4);
+  const present = [...new Set(view.rows.map((row) => row.variant))];
   const sentences = variants.map((variant) => headlineCounts(view, variant, base, pairs.filter((pair) => pair.row.variant === variant && pair.baseline)));
-  return h("div", { id: "headline-lead" }, sentences.length > 0 ? sentences : h("p", {}, `No row here can be held against ${base}: there are ${[...new Set(view.rows.map((row) => row.variant))].join(", ")} alone.`));
+  return h("div", { id: "headline-lead" }, sentences.length > 0 ? sentences : h("p", {}, `No row here can be held against ${base}: the only variant${present.length === 1 ? " is" : "s are"} ${present.join(", ")}.`));
 }
 
 function headlineCounts(view, variant, base, pairs) {
