@@ -68,10 +68,15 @@ sweep:
   #   variants: [cublas, fused]
 )yaml";
 
+// A safe folder name that YAML takes for text.
 bool may_be_a_name(const std::string& name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return c < 0x80 && (std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-');
-  });
+  constexpr std::size_t kMostLetters = 100;
+  const auto is_letter = [](unsigned char c) { return c < 0x80 && std::isalpha(c) != 0; };
+  return !name.empty() && name.size() <= kMostLetters && is_letter(static_cast<unsigned char>(name[0])) &&
+         name != "null" && name != "Null" && name != "NULL" &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return c < 0x80 && (std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-');
+         });
 }
 
 void replace_all(std::string& text, std::string_view what, const std::string& by) {
@@ -107,7 +112,8 @@ std::string starter_sweep(const std::string& name) {
 
 void init(const std::filesystem::path& file, const std::string& program) {
   write_new(file, starter_sweep(file.stem().string()));
-  const std::string config = shell_quoted(file.string());
+  const std::string name = file.string();
+  const std::string config = shell_quoted(name.starts_with('-') ? "./" + name : name);
   fmt::print("{}: written. Change it as you like, then:\n\n", file.string());
   fmt::print("  {0} run {1} --dry-run   # which rows, how much memory, how long\n", program, config);
   fmt::print("  {0} run {1}             # measures, and ends with the path of its report\n", program, config);

@@ -140,9 +140,9 @@ std::int64_t bytes_inside_sample(const Row& row);
 /// max(bytes_inside_sample / bandwidth ceiling, flops / rate ceiling): nothing is faster. Hot rows have none.
 Known<double> floor_us(const Row& row);
 
-/// Every column of reports/columns.h, in its order, then samples_us, samples_mhz, steps, tensors and mutants. Statistics
-/// (median_us, ci95_rel, gbps, floor_share, ...) are derived here from the samples. What is unknown or not finite is
-/// null, with why in its reason column.
+/// Every column of reports/columns.h, in its order, then samples_us, samples_mhz, steps, tensors and mutants.
+/// Statistics (median_us, ci95_rel, gbps, floor_share, ...) are derived here from the samples. What is unknown or not
+/// finite is null, with why in its reason column.
 nlohmann::ordered_json to_json(const Row& row);
 
 }  // namespace fusebench

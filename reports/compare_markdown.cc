@@ -20,15 +20,20 @@ std::string remarks(const ComparedRow& row) {
   return text;
 }
 
-std::string table(std::span<const ComparedRow* const> rows) {
+// As many rows as a comment of which `used` letters are taken still holds.
+std::string table(std::span<const ComparedRow* const> rows, std::size_t used) {
   std::string text = fmt::format(
       "| latency | new/base [{:.0f}%] | noise | base us | new us | row |\n| --- | --- | ---: | ---: | ---: | --- |\n",
       kConfidence * 100);
+  std::size_t left = rows.size();
   for (const ComparedRow* row : rows) {
+    if (used + text.size() > kComment) break;
+    --left;
     text += fmt::format("| {}{} | {} | {} | {} | {} | {}{} |\n", row->regression.empty() ? "" : "**regression**, ",
                         name_of(row->kind), format_ratio(*row), format_noise(*row), median(row->base),
                         median(row->current), code(row_name(*row)), remarks(*row));
   }
+  if (left > 0) text += fmt::format("\n{} more are left out, since a comment holds no more.\n", left);
   return text;
 }
 
@@ -50,11 +55,11 @@ std::string comparison_markdown(const Comparison& comparison) {
     text += fmt::format("- differs: {}\n", code(format_difference(difference)));
   }
   for (const std::string& caveat : caveats_of(comparison)) text += fmt::format("- note: {}\n", code(caveat));
-  if (quiet != rows.begin()) text += "\n" + table({rows.begin(), quiet});
+  if (quiet != rows.begin()) text += "\n" + table({rows.begin(), quiet}, text.size());
   if (quiet != rows.end()) {
     text +=
         fmt::format("\n<details><summary>{} rows same or unsure, nothing else changed</summary>\n\n{}\n</details>\n",
-                    rows.end() - quiet, table({quiet, rows.end()}));
+                    rows.end() - quiet, table({quiet, rows.end()}, text.size()));
   }
   return text;
 }

@@ -16,8 +16,7 @@ namespace {
 
 constexpr std::size_t kOpenRows = 24;      // more are folded by op
 constexpr std::size_t kFailures = 20'000;  // letters of rows that failed
-constexpr std::size_t kReason = 400;       // letters of a reason
-constexpr std::size_t kComment = 60'000;   // GitHub's comments and issues hold 65536 letters
+constexpr std::size_t kWarnings = 10;
 
 std::string plural(std::size_t n, std::string_view noun) { return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s"); }
 
@@ -33,13 +32,6 @@ std::string counts_of(const Records& records) {
 
 std::string name_of(const Json& row) {
   return fmt::format("{}/{} ({})", text_of(row, "case_id"), text_of(row, "variant"), mode_of(row));
-}
-
-std::string shortened(std::string text) {
-  if (text.size() <= kReason) return text;
-  std::size_t end = kReason;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // not inside a character
-  return text.substr(0, end) + "...";
 }
 
 std::string verdict_of(const Json& row) {
@@ -80,8 +72,10 @@ std::string facts_of(const Records& records) {
   add("command", text_of(records.header, "command"));
   add("started", text_of(records.header, "started"));
   add("fusebench", version_of(records.header));
-  for (const std::string& warning : warnings_of(records))
-    text += fmt::format("- **warning**: {}\n", code(shortened(warning)));
+  const std::vector<std::string> warnings = warnings_of(records);
+  const std::size_t told = std::min(warnings.size(), kWarnings);
+  for (std::size_t i = 0; i < told; ++i) text += fmt::format("- **warning**: {}\n", code(warnings[i]));
+  if (told < warnings.size()) text += fmt::format("- {} more warnings\n", warnings.size() - told);
   return text;
 }
 
@@ -100,7 +94,7 @@ std::string failures_of(const Records& records) {
   for (; told < failed.size() && text.size() < kFailures; ++told) {
     const Json& row = *failed[told];
     text += fmt::format("| {} | {} | {} | {} |\n", inert(verdict_of(row)), code(name_of(row)),
-                        code(shortened(text_of(row, "reason"))), code(text_of(row, "repro")));
+                        code(text_of(row, "reason")), code(text_of(row, "repro")));
   }
   if (told < failed.size())
     text += fmt::format("\n{} more are not listed; results.csv has all.\n", failed.size() - told);

@@ -35,6 +35,11 @@ std::string inert(const std::string& text) {
   return out;
 }
 
-std::string code(const std::string& text) { return "<code>" + inert(text) + "</code>"; }
+std::string code(const std::string& text) {
+  if (text.size() <= kLongest) return "<code>" + inert(text) + "</code>";
+  std::size_t end = kLongest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // not inside a character
+  return "<code>" + inert(text.substr(0, end)) + "...</code>";
+}
 
 }  // namespace fusebench::reports

@@ -9,7 +9,11 @@ namespace fusebench::reports {
 /// reference, which is never read as markup.
 std::string inert(const std::string& text);
 
-/// The same as code, in which GitHub makes no mentions and no links of issues.
+/// The same as code, in which GitHub makes no mentions and no links of issues, at most kLongest letters of it.
 std::string code(const std::string& text);
+inline constexpr std::size_t kLongest = 400;
+
+/// GitHub's comments and issues hold 65536 letters.
+inline constexpr std::size_t kComment = 60'000;
 
 }  // namespace fusebench::reports

@@ -1,5 +1,7 @@
 #include "reports/page_data.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cmath>
 #include <span>
@@ -32,9 +34,31 @@ Json dictionary(std::span<const Column> all) {
   return list;
 }
 
+// A figure, a boolean, or text: what else a damaged record may hold is shown as JSON. Browsers fail at lines of a
+// megabyte.
+constexpr std::size_t kLongestText = 20'000;
+Json shown(Json value) {
+  if (value.is_structured()) value = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (!value.is_string()) return value;
+  std::string text = value.get<std::string>();
+  if (text.size() <= kLongestText) return text;
+  std::size_t end = kLongestText;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // not inside a character
+  return fmt::format("{}... ({} more bytes in results.jsonl)", text.substr(0, end), text.size() - end);
+}
+
+// What parts take for text.
+bool is_text(std::string_view column) {
+  return column == "case_id" || column == "op" || column == "variant" || column == "verdict" || column == "kernel";
+}
+
 Json values_of(const Json& object, std::span<const Column> all) {
   Json values = Json::array();
-  for (const Column& column : all) values.push_back(value_of(object, column.name));
+  for (const Column& column : all) {
+    Json value = shown(value_of(object, column.name));
+    if (is_text(column.name) && !value.is_string() && !value.is_null()) value = value.dump();
+    values.push_back(std::move(value));
+  }
   return values;
 }
 

@@ -204,6 +204,11 @@ TEST_CASE("init writes a sweep that loads and runs, names what comes next, and o
   // A file's name that cannot name a run.
   CHECK(execute("init " + fusebench::shell_quoted((folder / "it's odd.yaml").string())).code == 0);
   CHECK_THAT(read_file(folder / "it's odd.yaml"), ContainsSubstring("\nname: sweep "));
+  for (const char* odd : {"null.yaml", ".inf.yaml", "---.yaml", "-.yaml"}) {
+    const std::string quoted = fusebench::shell_quoted((folder / odd).string());
+    CHECK(execute("init " + quoted).code == 0);
+    CHECK(execute("run " + quoted + " --backend cpu --dry-run --filter '*/naive'").code == 0);
+  }
   CHECK(execute("init a b").code == 2);
 }
 

@@ -589,6 +589,16 @@ TEST_CASE("markdown: no rows, no header, and a file that was cut off") {
   CHECK_THAT(reports::run_markdown(parse(text.substr(0, text.size() - 9))), ContainsSubstring("**warning**: <code>"));
 }
 
+TEST_CASE("markdown: whatever the records hold, it fits into a comment") {
+  Row endless = failed(std::string(1'000'000, 'x'));
+  endless.repro = std::string(1'000'000, '<');
+  Records records = records_of(std::vector<Row>(100, endless));
+  for (int i = 0; i < 400; ++i) records.header["warnings"].push_back(std::string(300, '*'));
+  const std::string text = reports::run_markdown(records);
+  CHECK(text.size() < 65536);
+  CHECK_THAT(text, ContainsSubstring("390 more warnings"));
+}
+
 TEST_CASE("reports are rebuilt from the records, and replace what was there") {
   const TempFolder folder;
   folder.write("results.jsonl", lines_of({passed("naive"), failed("wrong")}));

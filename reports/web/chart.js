@@ -15,8 +15,8 @@ const OTHER_STYLES = [
 const PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8a8a8a", "#f0e442"];
 
 function variantStyle(report, variant) {
-  if (VARIANT_STYLES[variant]) return VARIANT_STYLES[variant];
-  const others = [...new Set(report.rows.map((row) => row.variant))].filter((name) => !VARIANT_STYLES[name]);
+  if (Object.hasOwn(VARIANT_STYLES, variant)) return VARIANT_STYLES[variant];
+  const others = [...new Set(report.rows.map((row) => row.variant))].filter((name) => !Object.hasOwn(VARIANT_STYLES, name));
   return OTHER_STYLES[Math.max(others.indexOf(variant), 0) % OTHER_STYLES.length];
 }
 

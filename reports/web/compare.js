@@ -22,7 +22,7 @@ const latencyCss = (latency) => ({ slower: "fail", gone: "fail", faster: "pass",
 function decodeComparison(data) {
   const order = Object.keys(data.counts);
   const rows = data.rows.map((row, index) => {
-    const made = { ...row, index, op: row.case_id?.split("/")[0] ?? null, mode: modeOf(row), changed: row.changes.length > 0 ? "yes" : "no" };
+    const made = { ...row, index, op: String(row.case_id ?? "").split("/")[0], mode: modeOf(row), changed: row.changes.length > 0 ? "yes" : "no" };
     made.label = `${row.case_id}/${row.variant}`;
     made.rank = (row.regression ? 0 : order.length) + order.indexOf(row.latency);
     made.search = [made.label, made.mode, row.latency, row.regression, row.latency_reason, ...row.changes.map((change) => change.column)].filter(Boolean).join(" ").toLowerCase();

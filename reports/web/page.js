@@ -145,8 +145,8 @@ function themeButton(state) {
   const next = { "": "dark", dark: "light", light: "" };
   const names = { "": "system", dark: "dark", light: "light" };
   const button = h("button", { type: "button", id: "theme", title: "colours: the system's, dark or light" });
-  const tell = () => { button.textContent = `colours: ${names[state.get("theme")] ?? "system"}`; };
-  button.addEventListener("click", () => { state.set({ theme: next[state.get("theme")] ?? "" }); tell(); });
+  const tell = () => { button.textContent = `colours: ${Object.hasOwn(names, state.get("theme")) ? names[state.get("theme")] : "system"}`; };
+  button.addEventListener("click", () => { state.set({ theme: Object.hasOwn(next, state.get("theme")) ? next[state.get("theme")] : "" }); tell(); });
   state.listen(tell);
   tell();
   return button;

@@ -27,12 +27,14 @@ function decodeReport(data) {
 
 // A row's columns, and what the page makes of them.
 function rowReader(names, { Step, Tensor, Mutant }) {
+  const caseId = names.indexOf("case_id");
   return class Row extends readerOf(names) {
     constructor(packed, index) {
       super(packed.values);
       this.packed = packed;
       this.index = index;
       this.mode = modeOf(this);
+      this.values[caseId] ??= "no case_id";
     }
     get label() { return `${this.case_id}/${this.variant}`; }
     get more() { return (this.madeMore ??= JSON.parse(this.packed.more)); }

@@ -16,7 +16,7 @@ class State {
   // #traffic is a plain link to a part; #q=mlp&variant=fused are choices, `at` among them is the part.
   read() {
     const hash = location.hash.slice(1);
-    const values = { ...DEFAULTS, at: hash.includes("=") ? "" : decodeURIComponent(hash) };
+    const values = { ...DEFAULTS, at: hash.includes("=") ? "" : hash };
     for (const facet of this.facets) values[facet] = [];
     if (!hash.includes("=")) return values;
     for (const [key, value] of new URLSearchParams(hash)) {

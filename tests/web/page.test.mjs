@@ -72,3 +72,31 @@ pageTest("without scripts the page says what it would say first", async () => {
   const page = await openRun([header(), ...mlpRows()], { javaScriptEnabled: false });
   assert.match(await page.textContent("noscript"), /mlp\/fp16/);
 });
+
+const partsOf = (page) => page.$$eval("section[id]", (all) => all.map((section) => section.id));
+
+pageTest("an address that nobody wrote does no harm", async () => {
+  for (const hash of ["#%", "#%zz", "#sort=__proto__&group=constructor&columns=nope&row=99999999", "#theme=constructor", "#case=<img>&variant=no"]) {
+    const page = await openRun([header(), ...mlpRows()], { hash });
+    assert.equal(await page.textContent("#counts"), "3 rows: 3 pass");
+    assert.deepEqual(page.complaints, []);
+  }
+});
+
+pageTest("damaged records are drawn as far as they go", async () => {
+  const odd = row({ variant: "constructor", tensors: [{ ...mlpRows()[0].tensors[0], dims: 5 }] });
+  const runs = [
+    [...mlpRows()], // without a header
+    [header({ noise: { classes: [null, { from_us: 0 }], a_a: { classes: [null] } }, controls: [null], ceilings: { bandwidth_gbps: { value: -5 }, rate_tflops: { fp16: { value: 0 }, bf16: { value: 1e308 } } } }), ...mlpRows(), odd],
+    [header(), row({ case_id: 5, verdict: { a: 1 }, kernel: [1], reason: "x".repeat(1e6) }), row({ case_id: null, power_w: null, device_reason: ["why"] })],
+  ];
+  for (const lines of runs) {
+    const page = await openRun(lines);
+    for (const part of await partsOf(page)) {
+      await page.evaluate((id) => document.getElementById(id).scrollIntoView(), part);
+      await page.waitForFunction((id) => document.querySelector(`#${id} .body`).childElementCount > 0, part);
+    }
+    assert.deepEqual(await page.$$eval("section .warning", (all) => all.map((one) => one.textContent)), []);
+    assert.deepEqual(page.complaints, []);
+  }
+});

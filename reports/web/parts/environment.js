@@ -126,8 +126,8 @@ function environmentClocks(root, view) {
 // A reason may name several columns, each with its own: "a: why; b, c: why".
 function environmentReason(reason, name) {
   if (!reason) return "the records do not say why";
-  const own = reason.split("; ").find((part) => part.split(":")[0].split(", ").includes(name));
-  return own ? own.slice(own.indexOf(":") + 1).trim() : reason;
+  const own = String(reason).split("; ").find((part) => part.split(":")[0].split(", ").includes(name));
+  return own ? own.slice(own.indexOf(":") + 1).trim() : String(reason);
 }
 
 function environmentClockChart(root, view, rows, every) {
@@ -162,8 +162,8 @@ function environmentNoise(root, header) {
 function environmentNoiseTable(root, header, noise, n) {
   if (!noise) append(root, [h("p", { class: "soft", id: "environment-no-noise" }, `Not known between processes: ${header.noise_reason ?? "the records do not say why there is no noise table"}.`)]);
   else {
-    const classes = Array.isArray(noise.classes) ? noise.classes : [];
-    const within = Array.isArray(noise.a_a?.classes) ? noise.a_a.classes : [];
+    const classes = Array.isArray(noise.classes) ? noise.classes.filter(Boolean) : [];
+    const within = Array.isArray(noise.a_a?.classes) ? noise.a_a.classes.filter(Boolean) : [];
     const same = (one) => within.find((other) => other.from_us === one.from_us);
     append(root, [h("p", { class: "soft" }, ["restarts", "learned", "device_uuid", "driver"].filter((key) => noise[key] !== undefined && noise[key] !== null).map((key) => `${key.replace("_", " ")} ${environmentText(noise[key])}`).join(", "), ". 99% of pairs differ by no more than the noise of their class."),
       h("div", { id: "environment-noise" }, table("noise by latency", ["latency", n("between processes", "medians of the same row in different processes"), n("pairs"), n("within this run", "one variant timed twice, as if it were two: the A/A controls"), n("pairs")],
@@ -172,7 +172,7 @@ function environmentNoiseTable(root, header, noise, n) {
 }
 
 function environmentControls(root, header, n) {
-  const controls = Array.isArray(header.controls) ? header.controls : [];
+  const controls = Array.isArray(header.controls) ? header.controls.filter(Boolean) : [];
   if (controls.length === 0) {
     root.append(h("p", { class: "soft", id: "environment-no-controls" }, header.controls === undefined ? "A/A controls are not in the records." : "The run has no A/A controls."));
     return;

@@ -415,7 +415,7 @@ function trafficStepTable(report, rows) {
 
 function trafficTensorTable(rows) {
   const lines = rows.filter(trafficHasTensors).flatMap((row) => [...trafficByTensor(row)].map(([name, { tensor, read, written, readers, writers }]) => [
-    row.variant, name, tensor?.storage ?? NONE, tensor?.dtype ?? NONE, tensor?.dims?.join(" x ") ?? NONE,
+    row.variant, name, tensor?.storage ?? NONE, tensor?.dtype ?? NONE, Array.isArray(tensor?.dims) ? tensor.dims.join(" x ") : NONE,
     trafficCell(tensor?.compulsory_read_bytes ?? 0), trafficCell(tensor?.compulsory_write_bytes ?? 0), trafficCell(read), trafficCell(written), writers.join("; "), readers.join("; ")]));
   if (lines.length === 0) return null;
   const n = (text, title) => ({ text, title, class: "n" });

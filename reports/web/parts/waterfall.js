@@ -186,7 +186,7 @@ function waterfallPair(report, before, after) {
 }
 
 function waterfallLine(report, before, after, group) {
-  const eventPair = report.header.ceilings?.event_pair_us ?? 0;
+  const eventPair = report.header?.ceilings?.event_pair_us ?? 0;
   const change = (figure) => {
     const known = [...group.before, ...group.after].every((step) => isKnown(figure(step)));
     return known ? trafficSum(group.after.map(figure)) - trafficSum(group.before.map(figure)) : null;
@@ -199,7 +199,7 @@ const waterfallLabel = (group) => (waterfallIsMatched(group) ? group.after.map((
 
 // Bytes predict the time of steps without FLOPs: at best the bandwidth ceiling. Gives { predicted, why }.
 function waterfallPredicted(report, before, after, group) {
-  const gbps = report.header.ceilings?.bandwidth_gbps?.value;
+  const gbps = report.header?.ceilings?.bandwidth_gbps?.value;
   const bytes = (steps) => trafficSum(steps.filter((step) => !(step.flops > 0)).map(trafficDeclared));
   const none = (why) => ({ predicted: null, why });
   if (!(gbps > 0)) return none("no bandwidth ceiling is known");
