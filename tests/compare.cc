@@ -668,7 +668,7 @@ TEST_CASE("comparisons of nothing render") {
 
 TEST_CASE("page: the comparison's JSON, and nothing of a record ends its script") {
   const auto data_of = [](const std::string& page) {
-    const std::string opening = "<script type=\"application/json\" id=\"records\">";
+    const std::string opening = R"(<script type="application/json" id="records">)";
     const std::size_t begin = page.find(opening) + opening.size();
     return page.substr(begin, page.find("</script>", begin) - begin);
   };

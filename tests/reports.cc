@@ -348,7 +348,7 @@ std::string markup_of(std::string page) {
 
 // What the page was given, read back from it as its script does.
 Json data_of(const std::string& page) {
-  const std::string open = "<script type=\"application/json\" id=\"records\">";
+  const std::string open = R"(<script type="application/json" id="records">)";
   const std::size_t from = page.find(open) + open.size();
   return Json::parse(page.substr(from, page.find("</script>", from) - from));
 }
@@ -548,7 +548,7 @@ TEST_CASE("markdown: a long run is folded by op, and ends before a comment is fu
 
   for (int i = 0; i < 1000; ++i) {
     rows.push_back(failed(std::string(1000, '|')));
-    rows.back().c.seed = static_cast<std::uint64_t>(100 + i);
+    rows.back().c.seed = 100 + static_cast<std::uint64_t>(i);
   }
   const std::string cut = reports::run_markdown(records_of(rows));
   CHECK(cut.size() < 65536);
