@@ -30,11 +30,6 @@ class Estimate {
   /// Lines for people. The bytes are what is free now.
   std::string text(std::int64_t free_on_device, std::int64_t free_on_host) const;
 
-  std::int64_t device_bytes() const { return device_.bytes; }  ///< of the case that needs most
-  std::int64_t host_bytes() const { return host_.bytes; }
-  double least_seconds() const { return least_s_; }  ///< every launch of warm-up and samples at the op's floor
-  double most_seconds() const { return most_s_; }    ///< max_seconds a row, and what its steps may take
-
  private:
   struct Need {
     std::int64_t bytes = 0;
@@ -53,10 +48,10 @@ class Estimate {
   Backend backend_;
   bool prove_;
   std::vector<CaseNeed> needs_;
-  Need device_, host_;
+  Need device_, host_;  // of the cases that need most
   std::size_t rows_ = 0, unsupported_ = 0, without_expected_ = 0;
   bool has_floors_ = true;
-  double least_s_ = 0, most_s_ = 0;
+  double least_s_ = 0, most_s_ = 0;  // every launch at the op's floor; max_seconds a row, and what its steps may take
 };
 
 }  // namespace fusebench

@@ -136,7 +136,7 @@ class Page {
 
   // Shows a row where it stands in the table.
   openRow(row) {
-    this.state.set({ row: String(row.index), case: `${row.case_id} (${row.mode})`, at: "table" });
+    this.state.set({ row: String(row.index), case: row.key, at: "table" });
     this.goTo("table");
   }
 }

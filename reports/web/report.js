@@ -36,6 +36,7 @@ function rowReader(names, { Step, Tensor, Mutant }) {
       this.mode = modeOf(this);
       this.values[caseId] ??= "no case_id";
     }
+    get key() { return `${this.case_id} (${this.mode})`; } // of its group
     get label() { return `${this.case_id}/${this.variant}`; }
     get more() { return (this.madeMore ??= JSON.parse(this.packed.more)); }
     get samples_us() { return this.more[0]; }
@@ -70,7 +71,7 @@ function errorShare(row) {
 function groupByCase(rows) {
   const groups = new Map();
   for (const row of rows) {
-    const key = `${row.case_id} (${row.mode})`;
+    const key = row.key;
     if (!groups.has(key)) groups.set(key, { key, case_id: row.case_id, mode: row.mode, op: row.op, rows: [] });
     groups.get(key).rows.push(row);
   }

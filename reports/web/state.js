@@ -1,7 +1,5 @@
 // What the reader chose. It is kept in the address, so that a link shows what its sender saw.
 const FACETS = ["op", "dtype", "variant", "verdict", "mode"];
-// Keys of single values, and what they are when the address does not have them.
-const DEFAULTS = { q: "", case: "", sort: "", group: "", theme: "", row: "" };
 
 class State {
   constructor(facets = FACETS) {
@@ -16,7 +14,7 @@ class State {
   // #traffic is a plain link to a part; #q=mlp&variant=fused are choices, `at` among them is the part.
   read() {
     const hash = location.hash.slice(1);
-    const values = { ...DEFAULTS, at: hash.includes("=") ? "" : hash };
+    const values = { at: hash.includes("=") ? "" : hash };
     for (const facet of this.facets) values[facet] = [];
     if (!hash.includes("=")) return values;
     for (const [key, value] of new URLSearchParams(hash)) {

@@ -161,7 +161,7 @@ function correctChart(root, view, measure, { kinds, variants, shown }) {
 
 function correctTip(row, measure) {
   const share = correctShare(row, measure);
-  return [`${row.case_id} (${row.mode})`, row.variant, `${measure.name} ${correctError(row[measure.name])} of ${correctError(row[measure.budget])}: ${share === 0 ? "exact" : correctShareText(share)}`,
+  return [row.key, row.variant, `${measure.name} ${correctError(row[measure.name])} of ${correctError(row[measure.budget])}: ${share === 0 ? "exact" : correctShareText(share)}`,
     `token rows checked: ${row.rows_checked} of ${row.rows_total}`, `verdict: ${row.verdict}`, "click: show it in the table"].join("\n");
 }
 

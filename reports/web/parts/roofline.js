@@ -199,7 +199,7 @@ function roofBy(one) {
 function caseLines(items) {
   const cases = new Map();
   for (const item of items) {
-    const key = `${item.row.case_id} (${item.row.mode})`;
+    const key = item.row.key;
     cases.set(key, [...(cases.get(key) ?? []), [item.x, item.tflops]]);
   }
   if (cases.size > 30) return [];

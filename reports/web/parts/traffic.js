@@ -465,7 +465,7 @@ function trafficDrawnCases(view) {
 function trafficCaseTable(view, ratios) {
   const drawn = new Set(trafficDrawnCases(view).flatMap((group) => group.rows));
   const n = (text) => ({ text, class: "n" });
-  const lines = ratios.filter(({ row }) => drawn.has(row)).map(({ row, ratio, bytes, isCounted }) => [breakable(`${row.case_id} (${row.mode})`), row.variant, n(formatMb(bytes)), isCounted ? "counted" : "modelled", n(formatMb(row.bytes_compulsory)), n(formatTimes(ratio))]);
+  const lines = ratios.filter(({ row }) => drawn.has(row)).map(({ row, ratio, bytes, isCounted }) => [breakable(row.key), row.variant, n(formatMb(bytes)), isCounted ? "counted" : "modelled", n(formatMb(row.bytes_compulsory)), n(formatTimes(ratio))]);
   return h("details", { class: "by-case" }, h("summary", {}, "Figures by case"),
     table("bytes over compulsory bytes, by case", ["case", "variant", { text: "MB", class: "n" }, "", { text: "compulsory MB", class: "n" }, { text: "ratio", class: "n", title: "MB / compulsory MB" }], lines));
 }
