@@ -8,11 +8,10 @@
 #include "harness/case_run.h"
 #include "harness/host_memory.h"
 #include "harness/sampler.h"
+#include "reports/format.h"
 
 namespace fusebench {
 namespace {
-
-std::string plural(std::size_t n, std::string_view noun) { return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s"); }
 
 std::string bytes_text(std::int64_t bytes) {
   const auto value = static_cast<double>(bytes);
@@ -95,7 +94,7 @@ std::string Estimate::time_text() const {
   const std::string expected = without_expected_ == 0
                                    ? "all expected rows are in the oracle cache"
                                    : fmt::format("the expected rows of {}, which `fusebench oracle` computes ahead",
-                                                 plural(without_expected_, "case"));
+                                                 reports::plural(without_expected_, "case"));
   return fmt::format(
       "time: {}{} of measuring (max_seconds, {:g} s, for each row and A/A control, and a fifth for a row's steps); "
       "more where a warm-up and {} samples take longer or the machine is busy\n"
@@ -104,8 +103,9 @@ std::string Estimate::time_text() const {
 }
 
 std::string Estimate::text(std::int64_t free_on_device, std::int64_t free_on_host) const {
-  std::string text = fmt::format("{} of {}{}\n", plural(rows_, "row"), plural(needs_.size(), "case"),
-                                 unsupported_ > 0 ? fmt::format("; {} unsupported", plural(unsupported_, "row")) : "");
+  std::string text =
+      fmt::format("{} of {}{}\n", reports::plural(rows_, "row"), reports::plural(needs_.size(), "case"),
+                  unsupported_ > 0 ? fmt::format("; {} unsupported", reports::plural(unsupported_, "row")) : "");
   if (rows_ == 0) return text + "Nothing would run here: `fusebench list` tells what this machine supports.\n";
   return text + memory_text(free_on_device, free_on_host) + time_text();
 }

@@ -172,16 +172,6 @@ Known<double> clock_of(const Row& row) {
   return median(known);
 }
 
-std::vector<double> unthrottled_samples(const Row& row) {
-  std::vector<bool> slow = reports::throttled(row.samples_mhz);
-  slow.resize(row.samples_us.size());
-  std::vector<double> kept;
-  for (std::size_t i = 0; i < row.samples_us.size(); ++i) {
-    if (!slow[i]) kept.push_back(row.samples_us[i]);
-  }
-  return kept;
-}
-
 Known<double> interval_of(const std::vector<double>& samples) {
   if (samples.size() >= kSamplesFor95) return relative_interval(samples);
   return Known<double>::unknown(fmt::format("fewer than {} samples hold no 95% interval", kSamplesFor95));
@@ -195,7 +185,7 @@ void put_timing(Writer& out, const Row& row, const Known<std::vector<double>>& s
   out.put("p95_us", derive(samples, [](const auto& us) { return quantile(us, 0.95); }));
   out.put("ci95_rel", samples.value ? interval_of(*samples.value) : Known<double>::unknown(samples.reason));
   out.put("samples", row.samples_us.size());
-  const std::vector<double> free = unthrottled_samples(row);
+  const std::vector<double> free = reports::unthrottled(row.samples_us, row.samples_mhz);
   out.put("throttled_samples", row.samples_us.size() - free.size());
   out.put("unheld_samples", row.unheld_samples);
   out.put("median_unthrottled_us", !samples.value ? Known<double>::unknown(samples.reason)

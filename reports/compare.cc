@@ -48,11 +48,6 @@ constexpr auto kWatched = std::to_array<Watched>({
 // More samples than this part of them throttled on one side: the clock may explain the latency.
 constexpr double kThrottledSlack = 0.1;
 
-Json value_of(const Json& object, std::string_view key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return object.is_object() && found != object.end() ? *found : Json();
-}
-
 bool differs(const Json& base, const Json& current, const Watched& watched) {
   if (!base.is_number() || !current.is_number()) return base != current;
   const double a = base.get<double>();
@@ -91,13 +86,7 @@ std::vector<double> numbers_of(const Json& row, std::string_view key) {
 std::vector<double> samples_of(const Json& row) {
   const std::vector<double> all = numbers_of(row, "samples_us");
   if (std::any_of(all.begin(), all.end(), [](double us) { return !(us > 0); })) return {};
-  std::vector<bool> slow = throttled(numbers_of(row, "samples_mhz"));
-  slow.resize(all.size());
-  std::vector<double> samples;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (!slow[i]) samples.push_back(all[i]);
-  }
-  return samples;
+  return unthrottled(all, numbers_of(row, "samples_mhz"));
 }
 
 Timing timing_of(const Json& row) {
@@ -286,8 +275,6 @@ std::string refusal_of(const Json& base, const Json& current) {
   return fmt::format("base ran on {}, new on {}: latencies of different devices say nothing of the code",
                      device_of(base), device_of(current));
 }
-
-std::string plural(std::size_t n, std::string_view noun) { return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s"); }
 
 // A row whose case and variant the other run has in another mode is easily taken for lost.
 void note_other_modes(Comparison& comparison) {

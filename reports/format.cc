@@ -38,6 +38,19 @@ std::string format_speedup(const Json& row, const std::string& base) {
   return fmt::format("{:.{}f}x [{:.{}f}, {:.{}f}]", *value, digits, *lo, digits, *hi, digits);
 }
 
+std::string speedup_cell(const Json& row, const std::string& base) {
+  const std::string text = format_speedup(row, base);
+  return text.empty() ? "-" : text;
+}
+
+std::string plural(std::size_t n, std::string_view noun) { return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s"); }
+
+std::string_view first_bytes(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;
+  return text.substr(0, most);
+}
+
 std::string baseline_name(const Records& records) {
   const bool cpu_only =
       !records.rows.empty() && std::all_of(records.rows.begin(), records.rows.end(),

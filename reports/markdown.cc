@@ -18,8 +18,6 @@ constexpr std::size_t kOpenRows = 24;      // more are folded by op
 constexpr std::size_t kFailures = 20'000;  // letters of rows that failed
 constexpr std::size_t kWarnings = 10;
 
-std::string plural(std::size_t n, std::string_view noun) { return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s"); }
-
 std::string counts_of(const Records& records) {
   std::string text = plural(records.rows.size(), "row");
   std::string separator = ": ";
@@ -47,17 +45,13 @@ bool did_fail(const Json& row) {
 // --- what ran where ---
 
 std::string device_of(const Json& header) {
-  const auto device = header.is_object() ? header.find("device") : header.end();
-  std::string text = header.is_object() && device != header.end() ? text_of(*device, "name") : std::string();
+  std::string text = text_of(value_of(header, "device"), "name");
   if (text.empty()) return "not known";
   const std::string driver = text_of(header, "driver");
   return driver.empty() ? text : text + ", driver " + driver;
 }
 
-std::string version_of(const Json& header) {
-  const auto build = header.is_object() ? header.find("build") : header.end();
-  return header.is_object() && build != header.end() ? text_of(*build, "version") : std::string();
-}
+std::string version_of(const Json& header) { return text_of(value_of(header, "build"), "version"); }
 
 std::string title_of(const Records& records) {
   const std::string name = text_of(records.header, "name");
@@ -103,16 +97,6 @@ std::string failures_of(const Records& records) {
 
 // --- rows ---
 
-template <class Format>
-std::string figure(std::optional<double> value, Format format) {
-  return value ? format(*value) : std::string("-");
-}
-
-std::string speedup(const Json& row, const std::string& base) {
-  const std::string text = format_speedup(row, base);
-  return text.empty() ? "-" : text;
-}
-
 // What the counters saw; where they were not read, what the plan's steps declare.
 std::string bytes_of(const Json& row) {
   const auto read = number_of(row, "dram_read_bytes");
@@ -133,11 +117,11 @@ std::string line_of(const CaseGroup& group, const Json& row) {
   const std::string verdict = inert(verdict_of(row));
   const std::string name =
       &row == group.rows.front() ? code(fmt::format("{} ({})", group.case_id, group.mode)) : std::string();
-  return fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", name, code(text_of(row, "variant")),
-                     did_fail(row) ? "**" + verdict + "**" : verdict, figure(number_of(row, "median_us"), format_us),
-                     speedup(row, "naive"), speedup(row, "cublas"), bytes_of(row),
-                     figure(number_of(row, "floor_share"), format_percent),
-                     figure(error_over_budget(row), format_percent));
+  return fmt::format(
+      "| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", name, code(text_of(row, "variant")),
+      did_fail(row) ? "**" + verdict + "**" : verdict, figure_cell(number_of(row, "median_us"), format_us),
+      speedup_cell(row, "naive"), speedup_cell(row, "cublas"), bytes_of(row),
+      figure_cell(number_of(row, "floor_share"), format_percent), figure_cell(error_over_budget(row), format_percent));
 }
 
 std::string lines_of(const CaseGroup& group) {

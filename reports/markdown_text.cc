@@ -5,6 +5,8 @@
 #include <cctype>
 #include <string_view>
 
+#include "reports/format.h"
+
 namespace fusebench::reports {
 
 namespace {
@@ -36,10 +38,8 @@ std::string inert(const std::string& text) {
 }
 
 std::string code(const std::string& text) {
-  if (text.size() <= kLongest) return "<code>" + inert(text) + "</code>";
-  std::size_t end = kLongest;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // not inside a character
-  return "<code>" + inert(text.substr(0, end)) + "...</code>";
+  const std::string shown(first_bytes(text, kLongest));
+  return "<code>" + inert(shown) + (shown.size() < text.size() ? "..." : "") + "</code>";
 }
 
 }  // namespace fusebench::reports

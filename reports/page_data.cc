@@ -17,12 +17,6 @@ constexpr auto kTensorKeys = std::to_array<std::string_view>(
     {"name", "storage", "dtype", "dims", "compulsory_read_bytes", "compulsory_write_bytes"});
 constexpr auto kMutantKeys = std::to_array<std::string_view>({"name", "outcome"});
 
-Json value_of(const Json& object, std::string_view key) {
-  if (!object.is_object()) return {};
-  const auto found = object.find(key);
-  return found == object.end() ? Json() : *found;
-}
-
 Json array_of(const Json& object, std::string_view key) {
   Json array = value_of(object, key);
   return array.is_array() ? array : Json::array();
@@ -40,11 +34,10 @@ constexpr std::size_t kLongestText = 20'000;
 Json shown(Json value) {
   if (value.is_structured()) value = value.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (!value.is_string()) return value;
-  std::string text = value.get<std::string>();
-  if (text.size() <= kLongestText) return text;
-  std::size_t end = kLongestText;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // not inside a character
-  return fmt::format("{}... ({} more bytes in results.jsonl)", text.substr(0, end), text.size() - end);
+  const std::string text = value.get<std::string>();
+  const std::string_view start = first_bytes(text, kLongestText);
+  if (start.size() == text.size()) return value;
+  return fmt::format("{}... ({} more bytes in results.jsonl)", start, text.size() - start.size());
 }
 
 // What parts take for text.

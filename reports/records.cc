@@ -75,6 +75,11 @@ std::optional<double> number_of(const Json& row, std::string_view key) {
   return value->get<double>();
 }
 
+Json value_of(const Json& object, std::string_view key) {
+  const Json* value = find(object, key);
+  return value != nullptr ? *value : Json();
+}
+
 std::vector<Json> steps_of(const Json& row) {
   std::vector<Json> steps;
   const Json* array = find(row, "steps");
@@ -97,15 +102,18 @@ std::vector<std::string> warnings_of(const Records& records) {
   return all;
 }
 
-std::vector<bool> throttled(const std::vector<double>& samples_mhz) {
+std::vector<double> unthrottled(const std::vector<double>& samples_us, const std::vector<double>& samples_mhz) {
   std::vector<double> known;
   std::copy_if(samples_mhz.begin(), samples_mhz.end(), std::back_inserter(known), [](double mhz) { return mhz > 0; });
   std::sort(known.begin(), known.end());
   const std::size_t n = known.size();
   const double median_mhz = n > 0 ? (known[(n - 1) / 2] + known[n / 2]) / 2 : 0;
-  std::vector<bool> slow;
-  for (const double mhz : samples_mhz) slow.push_back(mhz > 0 && mhz < (1 - kThrottledClock) * median_mhz);
-  return slow;
+  std::vector<double> kept;
+  for (std::size_t i = 0; i < samples_us.size(); ++i) {
+    const double mhz = i < samples_mhz.size() ? samples_mhz[i] : 0;
+    if (mhz <= 0 || mhz >= (1 - kThrottledClock) * median_mhz) kept.push_back(samples_us[i]);
+  }
+  return kept;
 }
 
 std::optional<double> latency_us_of(const Json& row) {

@@ -29,6 +29,7 @@ std::string to_line(const Json& record);
 /// A row's value; nothing when the key is missing, null or of another type.
 std::string text_of(const Json& row, std::string_view key);
 std::optional<double> number_of(const Json& row, std::string_view key);
+Json value_of(const Json& object, std::string_view key);  ///< of any type; null where it is missing
 
 /// Its steps that are objects; none when it has no such array.
 std::vector<Json> steps_of(const Json& row);
@@ -36,8 +37,9 @@ std::vector<Json> steps_of(const Json& row);
 /// What a reader must know before any figure: the header's `warnings` (a busy GPU, a MIG slice), then the notes.
 std::vector<std::string> warnings_of(const Records& records);
 
-/// Which samples were throttled, by their SM clocks (0: not known): more than kThrottledClock under the median clock.
-std::vector<bool> throttled(const std::vector<double>& samples_mhz);
+/// The samples whose SM clock, beside them, was not more than kThrottledClock under the median clock; a clock of 0 or
+/// none is not known.
+std::vector<double> unthrottled(const std::vector<double>& samples_us, const std::vector<double>& samples_mhz);
 inline constexpr double kThrottledClock = 0.05;
 /// What runs are compared by: the median of the samples that were not throttled; of all in records without clocks.
 std::optional<double> latency_us_of(const Json& row);

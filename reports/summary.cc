@@ -28,24 +28,14 @@ std::string_view colour_of(std::string_view verdict) {
   return kBad;
 }
 
-template <class Format>
-std::string figure(std::optional<double> value, Format format) {
-  return value ? format(*value) : std::string("-");
-}
-
-std::string speedup(const Json& row, const std::string& base) {
-  const std::string text = format_speedup(row, base);
-  return text.empty() ? "-" : text;
-}
-
 Cells cells_of(const Json& row) {
   return {printable(text_of(row, "variant")),
           printable(text_of(row, "verdict")),
-          figure(number_of(row, "median_us"), format_us),
-          speedup(row, "naive"),
-          speedup(row, "cublas"),
-          figure(number_of(row, "bytes_modelled"), format_mb),
-          figure(error_over_budget(row), format_percent)};
+          figure_cell(number_of(row, "median_us"), format_us),
+          speedup_cell(row, "naive"),
+          speedup_cell(row, "cublas"),
+          figure_cell(number_of(row, "bytes_modelled"), format_mb),
+          figure_cell(error_over_budget(row), format_percent)};
 }
 
 Widths widths_of(const Records& records) {
