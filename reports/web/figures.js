@@ -56,10 +56,13 @@ function axisBytes(bytes) {
   return `${axisNumber(bytes)} B`;
 }
 
+// "1.500 ms" as "1.5 ms".
+const withoutZeros = (text) => text.replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ");
+
 // --- tables ---
 
 const numberCell = (text, title = null) => ({ text, class: "n", title });
-const numberHead = (text, title = null) => ({ text, class: "n", title });
+
 
 // A row's figure; a dash says why on hover.
 function columnCell(report, row, name, format = fourDigits) {

@@ -176,7 +176,7 @@ function correctTable(view) {
     if (!kinds.has(key)) kinds.set(key, []);
     kinds.get(key).push(row);
   }
-  const n = (text, title = null) => ({ text, class: "n", title });
+  const n = numberCell;
   const help = (name) => columnHelp(view.report, name);
   const head = ["op", "dtype", "variant", n("rows"), n("passed"), n("worst rel_l2 / budget", help("rel_l2")), n("worst max_abs / budget", help("max_abs")), n("token rows checked", help("rows_checked")),
     n("deterministic", help("deterministic")), n("seed_allclose", help("seed_allclose")), n("nonfinite", help("nonfinite")), "nearest to its budget"];

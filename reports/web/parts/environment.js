@@ -105,8 +105,7 @@ function environmentClocks(root, view) {
   root.append(h("h3", {}, "Clocks, power and temperature while sampling"));
   const lines = [["sm_mhz", "MHz"], ["power_w", "W"], ["temperature_c", "°C"]].map(([name, unit]) => {
     const values = of(name).map((row) => row[name]).sort((a, b) => a - b);
-    const middle = values.length > 0 ? (values[Math.floor((values.length - 1) / 2)] + values[Math.ceil((values.length - 1) / 2)]) / 2 : null;
-    return [h("abbr", { title: columnHelp(view.report, name) }, name), n(fourDigits(values[0])), n(fourDigits(middle)), n(fourDigits(values.at(-1))), unit, n(`${values.length} of ${rows.length}`),
+    return [h("abbr", { title: columnHelp(view.report, name) }, name), n(fourDigits(values[0])), n(fourDigits(medianOf(values))), n(fourDigits(values.at(-1))), unit, n(`${values.length} of ${rows.length}`),
       values.length > 0 ? "" : environmentReason(rows.find((row) => row.device_reason)?.device_reason, name)];
   });
   const limits = new Map();
@@ -151,7 +150,7 @@ const environmentPart = (part) => (isKnown(part) ? `${(part * 100).toFixed(2)}%`
 
 function environmentNoise(root, header) {
   const noise = header.noise;
-  const n = (text, title = null) => ({ text, class: "n", title });
+  const n = numberCell;
   root.append(h("h3", {}, "Noise: how far figures differ where nothing does"));
   const [left, right] = [h("div"), h("div")];
   root.append(h("div", { class: "pair" }, left, right));

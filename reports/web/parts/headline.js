@@ -353,7 +353,7 @@ function headlineTable(view, pairs) {
   const lines = pairs.slice(0, HEADLINE_LINES);
   const allCounted = lines.every((pair) => pair.isCounted || pair.row.verdict !== "pass");
   const noneCounted = lines.every((pair) => !pair.isCounted);
-  const n = (text, title = null) => ({ text, class: "n", title });
+  const n = numberCell;
   const help = (name) => columnHelp(view.report, name);
   const head = ["case", "variant", { text: `against ${base}`, title: WORDS["speed-up"] }, n("time", help("median_us")), n(`${base}'s`, help("median_us")), n(`speed-up over ${base}`, WORDS["speed-up"]), n("over naive", WORDS["speed-up"]),
     n(noneCounted ? "MB, modelled" : allCounted ? "HBM MB, counted" : "HBM MB", WORDS[noneCounted ? "modelled bytes" : "measured bytes"]), n(`of ${base}'s`), n("share of floor", WORDS["share of floor"]), n("launches", help("launches")), n("workspace", help("workspace_bytes"))];

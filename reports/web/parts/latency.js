@@ -82,10 +82,10 @@ function latencySummary(view, timed) {
 function latencyTable(view, timed) {
   const report = view.report;
   const base = report.baseline;
-  const head = ([name, text]) => numberHead(text, columnHelp(report, name));
+  const head = ([name, text]) => numberCell(text, columnHelp(report, name));
   const heads = ["variant", ...[["median_us", "median \u00b5s"], ["ci95_rel", "95% interval \u00b1"], ["speedup_vs_cublas", `speed-up over ${base}`], ["speedup_vs_naive", "speed-up over naive"], ["p05_us", "p05 \u00b5s"], ["p95_us", "p95 \u00b5s"],
     ["min_us", "min \u00b5s"], ["samples", "samples"], ["throttled_samples", "throttled"], ["median_unthrottled_us", "median of the others \u00b5s"], ["unheld_samples", "not held"]].map(head),
-    numberHead("two events", "what two events alone take, as part of the median"), ...[["sm_mhz", "SM MHz"], ["power_w", "W"]].map(head), { text: "clock held by", title: columnHelp(report, "clock_limits") }];
+    numberCell("two events", "what two events alone take, as part of the median"), ...[["sm_mhz", "SM MHz"], ["power_w", "W"]].map(head), { text: "clock held by", title: columnHelp(report, "clock_limits") }];
   const events = report.header?.ceilings?.event_pair_us;
   const count = (value, title = null) => numberCell(String(value ?? NONE), title);
   const speedup = (row, column) => numberCell(formatTimes(row[column], row[`${column}_lo`], row[`${column}_hi`]), isKnown(row[column]) ? null : row[`${column}_reason`]);
@@ -232,7 +232,7 @@ function modesOfCase(root, view, timed) {
       ` the time that it takes in ${modeWords(view.selected.mode)}`))),
     h("p", { class: "soft small" }, "Modes are timed one after the other, so these are ratios of medians, not of pairs.")]);
   modesChart(root, view, modes, variants, find);
-  const heads = ["mode", "variant", numberHead("median \u00b5s", columnHelp(view.report, "median_us")), numberHead("95% interval \u00b1", columnHelp(view.report, "ci95_rel")), numberHead(`time over that in ${modeWords(view.selected.mode)}`), numberHead("SM MHz", columnHelp(view.report, "sm_mhz"))];
+  const heads = ["mode", "variant", numberCell("median \u00b5s", columnHelp(view.report, "median_us")), numberCell("95% interval \u00b1", columnHelp(view.report, "ci95_rel")), numberCell(`time over that in ${modeWords(view.selected.mode)}`), numberCell("SM MHz", columnHelp(view.report, "sm_mhz"))];
   const lines = modes.flatMap((mode) => variants.map((variant) => [mode, variant, find(mode, variant)])).filter(([, , row]) => row).map(([mode, variant, row]) => [modeWords(mode), variantLink(view, row), columnCell(view.report, row, "median_us"),
     columnCell(view.report, row, "ci95_rel", halfWidth), numberCell(isKnown(over(mode, variant)) ? formatTimes(over(mode, variant)) : NONE), columnCell(view.report, row, "sm_mhz")]);
   root.append(h("div", { id: "mode-figures" }, table("the case's modes", heads, lines)));

@@ -221,9 +221,9 @@ function roofTip(item, of) {
 
 function rooflineTable(root, view, items, isBySteps) {
   const report = view.report;
-  const heads = [...(isBySteps ? ["variant", "step"] : ["case", "mode", "variant"]), numberHead("time \u00b5s"), numberHead("GFLOP"), numberHead("MB"), "bytes are",
-    numberHead("FLOP/byte", WORDS["arithmetic intensity"]), numberHead("TFLOP/s", isBySteps ? null : columnHelp(report, "tflops")), numberHead("GB/s", "those bytes over the time"),
-    "roof", numberHead("of its roof", "TFLOP/s over the lower of the two roofs at its intensity"), ...(isBySteps ? [] : [numberHead("share of floor", columnHelp(report, "floor_share"))])];
+  const heads = [...(isBySteps ? ["variant", "step"] : ["case", "mode", "variant"]), numberCell("time \u00b5s"), numberCell("GFLOP"), numberCell("MB"), "bytes are",
+    numberCell("FLOP/byte", WORDS["arithmetic intensity"]), numberCell("TFLOP/s", isBySteps ? null : columnHelp(report, "tflops")), numberCell("GB/s", "those bytes over the time"),
+    "roof", numberCell("of its roof", "TFLOP/s over the lower of the two roofs at its intensity"), ...(isBySteps ? [] : [numberCell("share of floor", columnHelp(report, "floor_share"))])];
   const chosen = new Set(view.selected.rows);
   const first = isBySteps ? items : [...items.filter((item) => chosen.has(item.row)), ...items.filter((item) => !chosen.has(item.row))];
   const lines = first.slice(0, ROOFLINE_LINES).map((item) => [
@@ -275,8 +275,8 @@ function bandwidthChart(root, view, items, roofs, isBySteps) {
     series, tooltip: { trigger: "item", formatter: tip } },
   { height: 110 + 19 * shown.length, onclick: (of) => of.data?.row !== undefined && view.open(view.report.rows[of.data.row]) });
 
-  const heads = [...(isBySteps ? ["variant", "step"] : ["case", "mode", "variant"]), numberHead("time \u00b5s"), numberHead(isBySteps ? "declared GB/s" : "needed GB/s", isBySteps ? null : columnHelp(view.report, "gbps")),
-    numberHead("moved GB/s"), "bytes are", ...(isBySteps ? [] : [numberHead("share of floor", columnHelp(view.report, "floor_share"))])];
+  const heads = [...(isBySteps ? ["variant", "step"] : ["case", "mode", "variant"]), numberCell("time \u00b5s"), numberCell(isBySteps ? "declared GB/s" : "needed GB/s", isBySteps ? null : columnHelp(view.report, "gbps")),
+    numberCell("moved GB/s"), "bytes are", ...(isBySteps ? [] : [numberCell("share of floor", columnHelp(view.report, "floor_share"))])];
   const lines = items.slice(0, ROOFLINE_LINES).map((item) => [...(isBySteps ? [variantLink(view, item.row), item.name] : [breakable(item.row.case_id), item.row.mode, variantLink(view, item.row)]),
     numberCell(formatUs(item.us)), isBySteps ? numberCell(fourDigits(useful(item))) : columnCell(view.report, item.row, "gbps"), numberCell(fourDigits(item.gbps)), byteKind(item),
     ...(isBySteps ? [] : [columnCell(view.report, item.row, "floor_share", formatPercent)])]);

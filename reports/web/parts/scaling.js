@@ -133,8 +133,8 @@ const placesText = (places) => (places.length <= 12 ? places.join(", ") : `${pla
 
 function scalingTable(view, series, family, by) {
   const report = view.report;
-  const heads = [numberHead(by, columnHelp(report, by)), "variant", numberHead("median \u00b5s", columnHelp(report, "median_us")), numberHead(`speed-up over ${report.baseline}`, columnHelp(report, "speedup_vs_cublas")), numberHead("share of floor", columnHelp(report, "floor_share")),
-    numberHead("floor \u00b5s", columnHelp(report, "floor_us")), numberHead("counted MB", WORDS["measured bytes"]), numberHead("modelled MB", columnHelp(report, "bytes_modelled")), numberHead("compulsory MB", columnHelp(report, "bytes_compulsory")), numberHead("workspace MB", columnHelp(report, "workspace_bytes"))];
+  const heads = [numberCell(by, columnHelp(report, by)), "variant", numberCell("median \u00b5s", columnHelp(report, "median_us")), numberCell(`speed-up over ${report.baseline}`, columnHelp(report, "speedup_vs_cublas")), numberCell("share of floor", columnHelp(report, "floor_share")),
+    numberCell("floor \u00b5s", columnHelp(report, "floor_us")), numberCell("counted MB", WORDS["measured bytes"]), numberCell("modelled MB", columnHelp(report, "bytes_modelled")), numberCell("compulsory MB", columnHelp(report, "bytes_compulsory")), numberCell("workspace MB", columnHelp(report, "workspace_bytes"))];
   const rows = family.places.flatMap((place) => family.rows.filter((row) => row[by] === place));
   const lines = rows.map((row) => [numberCell(String(row[by])), [variantLink(view, row), row.verdict === "pass" ? null : [" ", verdictText(row.verdict)]], columnCell(report, row, "median_us", formatUs), numberCell(formatTimes(row.speedup_vs_cublas, row.speedup_vs_cublas_lo, row.speedup_vs_cublas_hi), isKnown(row.speedup_vs_cublas) ? null : row.speedup_vs_cublas_reason),
     columnCell(report, row, "floor_share", formatPercent), columnCell(report, row, "floor_us", formatUs),

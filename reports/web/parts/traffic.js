@@ -380,7 +380,7 @@ function trafficNiceStep(most) {
 }
 
 // 3 GB, not 3.000 GB.
-const trafficTick = (bytes) => formatBytes(bytes).replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ");
+const trafficTick = (bytes) => withoutZeros(formatBytes(bytes));
 
 // --- the figures ---
 
@@ -407,7 +407,7 @@ function trafficStepTable(report, rows) {
       [bold(row.variant), bold("the plan"), "", trafficCell(sum("bytes_read"), "the plan has no steps"), trafficCell(sum("bytes_written"), "the plan has no steps"), trafficCell(row.dram_read_bytes, why), trafficCell(row.dram_write_bytes, why),
         { text: trafficRatio(row.measured_bytes, row.bytes_modelled), class: "n" }]];
   });
-  const n = (text, title) => ({ text, title, class: "n" });
+  const n = numberCell;
   return h("details", { class: "by-step" }, h("summary", {}, "Figures by step, in MB"),
     h("p", { class: "soft" }, "A step is counted in its place: what it left in L2 is written while later steps run, so that a step's own writes may be less than it declares and the next one's more."),
     table("bytes by step", ["variant", "step", "kernel", n("declared read", help("bytes_read")), n("declared written", help("bytes_written")), n("counted read", help("dram_read_bytes")), n("counted written", help("dram_write_bytes")), n("counted / declared", "counted bytes over declared bytes, reads and writes together")], lines));
@@ -418,7 +418,7 @@ function trafficTensorTable(rows) {
     row.variant, name, tensor?.storage ?? NONE, tensor?.dtype ?? NONE, Array.isArray(tensor?.dims) ? tensor.dims.join(" x ") : NONE,
     trafficCell(tensor?.compulsory_read_bytes ?? 0), trafficCell(tensor?.compulsory_write_bytes ?? 0), trafficCell(read), trafficCell(written), writers.join("; "), readers.join("; ")]));
   if (lines.length === 0) return null;
-  const n = (text, title) => ({ text, title, class: "n" });
+  const n = numberCell;
   return h("details", { class: "by-tensor" }, h("summary", {}, "Figures by tensor, in MB"),
     table("bytes by tensor", ["variant", "tensor", { text: "storage", title: "op: an input or output; prepared: made once from weights; workspace: an intermediate of the plan" }, "dtype", "shape",
       n("compulsory read", WORDS["compulsory bytes"]), n("compulsory written", WORDS["compulsory bytes"]), n("declared read", WORDS["modelled bytes"]), n("declared written", WORDS["modelled bytes"]), "written by", "read by"], lines));
@@ -443,10 +443,10 @@ function trafficOverview(root, view) {
 function trafficRatioTable(ratios) {
   const ops = [...new Set(ratios.map(({ row }) => row.op))];
   const variants = [...new Set(ratios.map(({ row }) => row.variant))];
-  const n = (text, title = null) => ({ text, title, class: "n" });
+  const n = numberCell;
   const cell = (list) => {
     const sorted = list.map((one) => one.ratio).sort((a, b) => a - b);
-    const middle = (sorted[Math.floor((sorted.length - 1) / 2)] + sorted[Math.ceil((sorted.length - 1) / 2)]) / 2;
+    const middle = medianOf(sorted);
     if (sorted.length === 0) return n(NONE, "no such row has bytes");
     return n(sorted.length === 1 ? formatTimes(middle) : formatTimes(middle, sorted[0], sorted.at(-1)), `${plural(sorted.length, "row")}: median${sorted.length > 1 ? " [least, most]" : ""}`);
   };

@@ -359,7 +359,7 @@ function waterfallDrawTime(root, view, chain, pairs) {
   waterfallDraw(root, view, bars, formatTime, waterfallTick, "latency", "as bytes predict");
 }
 
-const waterfallTick = (us) => formatTime(us).replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ");
+const waterfallTick = (us) => withoutZeros(formatTime(us));
 
 function waterfallColor(report, bar) {
   if (bar.kind === "total") return variantStyle(report, bar.row.variant).color;
@@ -442,7 +442,7 @@ function waterfallTable(report, pair) {
   const bold = (cell) => ({ ...cell, text: h("strong", {}, cell.text) });
   lines.push([h("strong", {}, `${pair.after.variant} less ${pair.before.variant}`), "", "", bold(n(totals.modelled, formatMb, "not known")), bold(n(totals.counted, formatMb, whyBytes)),
     bold(n(predicted, formatUs, "nothing is predicted")), bold(n(totals.us, formatUs, reasonOf(report, pair.after, "median_us") ?? "no latency"))]);
-  const head = (text, title) => ({ text, title, class: "n" });
+  const head = numberCell;
   return [h("h3", {}, `${pair.before.variant} to ${pair.after.variant}`),
     table(`${pair.before.variant} to ${pair.after.variant}`, [`step of ${pair.after.variant}`, `was, in ${pair.before.variant}`, "intermediates",
       head("MB modelled", "change in the bytes that the steps declare: what is saved is negative"), head("MB counted", "change in the bytes that the counters saw, each step in its place"),
