@@ -316,6 +316,8 @@ Finding counters_finding(const std::function<void()>& open, std::string_view dri
 }
 
 Finding ceilings_finding(const Ceilings& ceilings) {
+  constexpr const char* kRemedy = "rows will have no floor where they need these";
+  if (!ceilings.not_probed.empty()) return warning("ceilings", ceilings.not_probed, kRemedy);
   std::vector<std::string> reached;
   std::vector<std::string> unknown;
   const auto tell = [&](const std::string& name, const Known<double>& figure, const char* unit) {
@@ -329,7 +331,7 @@ Finding ceilings_finding(const Ceilings& ceilings) {
   const std::string text = fmt::format("{}", fmt::join(reached, ", "));
   if (unknown.empty()) return ok("ceilings", text);
   return warning("ceilings", fmt::format("{}{}{}", text, text.empty() ? "" : "; ", fmt::join(unknown, "; ")),
-                 "rows will have no floor where they need these");
+                 kRemedy);
 }
 
 std::vector<Finding> card_findings(const Nvml& nvml) {

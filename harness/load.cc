@@ -45,7 +45,10 @@ HostTime steady_host_time() {
           .sleep_us = [](double us) { std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(us)); }};
 }
 
-bool Load::settles() const { return mode_ == LoadMode::sustained && device_.facts().backend == Backend::cuda; }
+bool Load::settles() const {
+  const DeviceFacts& facts = device_.facts();
+  return mode_ == LoadMode::sustained && facts.backend == Backend::cuda && facts.watched_by.empty();
+}
 
 void Load::settle(const std::function<void()>& launch) {
   idle_us_ = 0;
@@ -80,7 +83,7 @@ void Load::settle(const std::function<void()>& launch) {
 }
 
 void Load::before_sample(const std::function<void()>& launch) {
-  if (mode_ == LoadMode::burst) rest();
+  if (mode_ == LoadMode::burst && device_.facts().watched_by.empty()) rest();
   // Up to now rather than to the sample's end: its outputs were checked since.
   if (sample_began_us_ > 0) {
     idle_us_ = std::max(host_.now_us() - sample_began_us_ - queued_us_ - last_us_, 0.0);

@@ -5,7 +5,7 @@
 // before it was heavy; where the steady clock is a lowered one, it also runs before each sample, so long that the
 // pauses of the harness leave the device little rest. burst: before each sample the device rests, at least kRestShare
 // times as long as the last sample took, until its clock is as high as it was ever seen. Where the clock cannot be read
-// (the CPU) sustained does nothing.
+// (the CPU) sustained does nothing; neither does anything while a tool watches (DeviceFacts::watched_by).
 #pragma once
 
 #include <functional>

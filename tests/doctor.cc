@@ -132,6 +132,8 @@ TEST_CASE("ceilings are told, or why there are none", "[doctor]") {
   check(ceilings_finding(ceilings), Health::ok, "copy 4180 GB/s, read 4500 GB/s, write 4300 GB/s, fp16 780 TFLOP/s");
   ceilings.gemm_tflops[DType::bf16] = Known<double>::unknown("no memory");
   check(ceilings_finding(ceilings), Health::warning, "bf16 is not known: no memory");
+  ceilings.not_probed = "not probed: Nsight Compute is attached";
+  check(ceilings_finding(ceilings), Health::warning, ceilings.not_probed);
 }
 
 TEST_CASE("memory, tools and attached tools", "[doctor]") {

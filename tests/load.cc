@@ -192,6 +192,20 @@ TEST_CASE("on the CPU sustained load does nothing", "[load]") {
   CHECK(scene.device.longest_rest_us == 5e3);
 }
 
+TEST_CASE("while a tool watches nothing runs for the load's sake, and nothing rests", "[load]") {
+  for (const LoadMode mode : {LoadMode::sustained, LoadMode::burst}) {
+    Scene scene(mode, 2000);
+    scene.device.described.watched_by = "compute-sanitizer";
+    CHECK_FALSE(scene.load.settles());
+    scene.load.settle(scene.launch());
+    CHECK(scene.launches == 0);
+    CHECK(scene.preloads() == 0);
+    const double start = scene.device.now_us;
+    CHECK(scene.preloads() == 0);
+    CHECK(scene.device.now_us - start == scene.kernel_us);
+  }
+}
+
 TEST_CASE("in a burst the device rests three times as long as the last sample took, half a second at most", "[load]") {
   Scene scene(LoadMode::burst, 2000);
   CHECK_FALSE(scene.load.settles());
