@@ -1,7 +1,7 @@
 // out[m, n] = a[m, k] · weight[n, k]ᵀ + residual[m, n]: the attention's output product and the MLP's down product. The
 // residual is added in fp32, so that the result is rounded once; out may be the residual itself.
 #include "kernels/fused_cuda.h"
-#include "kernels/gemm.cuh"
+#include "kernels/product.cuh"
 
 namespace fusebench::kernels::cuda {
 namespace {
@@ -9,6 +9,7 @@ namespace {
 template <typename T>
 struct ResidualEpilogue {
   using Column = std::int64_t;
+  using Row = std::int64_t;  ///< its first element
   using Operands = Pack<T, 8>;
 
   const T* residual;
@@ -17,9 +18,10 @@ struct ResidualEpilogue {
   bool vectors;  ///< aligned bases and n % 8 == 0
 
   __device__ Column column(std::int64_t col) const { return col; }
+  __device__ Row row(std::int64_t row) const { return row * n; }
 
-  __device__ __forceinline__ Operands fetch(std::int64_t row, Column col) const {
-    const T* source = residual + row * n + col;
+  __device__ __forceinline__ Operands fetch(Row row, Column col) const {
+    const T* source = residual + row + col;
     if (vectors) return load_pack<8>(source);
     Operands operands{};
 #pragma unroll
@@ -29,12 +31,12 @@ struct ResidualEpilogue {
     return operands;
   }
 
-  __device__ __forceinline__ void store(std::int64_t row, Column col, const Operands& operands,
+  __device__ __forceinline__ void store(Row row, Column col, const Operands& operands,
                                         const float (&values)[8]) const {
     float sums[8];
 #pragma unroll
     for (int i = 0; i < 8; ++i) sums[i] = values[i] + operands[i];
-    store_elements(out + row * n + col, sums, vectors, n - col);
+    store_elements(out + row + col, sums, vectors, n - col);
   }
 };
 
@@ -45,7 +47,7 @@ void product_residual(const Exec& exec, GemmKernel kernel, DType dtype, const vo
   dispatch_half(dtype, [&]<typename T>() {
     const bool vectors = n % 8 == 0 && is_aligned_16(residual) && is_aligned_16(out);
     const ResidualEpilogue<T> epilogue{static_cast<const T*>(residual), static_cast<T*>(out), n, vectors};
-    launch_gemm(exec, kernel, static_cast<const T*>(a), static_cast<const T*>(weight), m, n, k, epilogue);
+    launch_product(exec, kernel, static_cast<const T*>(a), static_cast<const T*>(weight), m, n, k, epilogue);
   });
 }
 

@@ -14,6 +14,7 @@ enum class GemmKernel : std::uint8_t {
   cpu,
   portable,            ///< mma.sync with a cp.async pipeline: sm_80 and later, 16-byte aligned rows (k % 8 == 0)
   portable_unaligned,  ///< the same arithmetic with element loads: any base, any k
+  hopper,              ///< wgmma fed by TMA: sm_90a, 16-byte aligned rows, extents below 2^31
 };
 enum class AttentionKernel : std::uint8_t {
   cpu,

@@ -10,6 +10,7 @@
 //
 // An epilogue is a value with the members
 // - `Column column(col)`: where eight neighbouring columns from `col`, a multiple of 8, belong; asked once a tile,
+// - `Row row(row)`: where a row belongs; asked once for all its columns that a thread has,
 // - `Operands fetch(row, column)`: what it reads besides the product, before the product's values are at hand,
 // - `void store(row, column, operands, values)`: takes eight fp32 values of a row, four pairs of neighbouring columns.
 // It is called for rows < m and columns that start below n; the last ones of the eight may lie beyond n.
@@ -242,11 +243,15 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks_per_sm)
 
 #pragma unroll
   for (int i = 0; i < m16; ++i) {
+    typename Epilogue::Row rows[passes]{};
     typename Epilogue::Operands operands[passes]{};
 #pragma unroll
     for (int pass = 0; pass < passes; ++pass) {
       const std::int64_t row = lane_row + i * 16 + pass * rows_per_pass;
-      if (row < m && col < n) operands[pass] = epilogue.fetch(row, column);
+      if (row < m && col < n) {
+        rows[pass] = epilogue.row(row);
+        operands[pass] = epilogue.fetch(rows[pass], column);
+      }
     }
 #pragma unroll
     for (int j = 0; j < n8; ++j) {
@@ -261,7 +266,7 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks_per_sm)
       const auto* place = reinterpret_cast<const float4*>(group_place + pass * rows_per_pass * Tile::staging_stride);
       const float4 low = place[0], high = place[1];
       const float values[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-      if (row < m && col < n) epilogue.store(row, column, operands[pass], values);
+      if (row < m && col < n) epilogue.store(rows[pass], column, operands[pass], values);
     }
     __syncwarp();
   }
@@ -301,12 +306,8 @@ double expected_time(std::int64_t m, std::int64_t n, std::int64_t processors, do
 /// Chooses the tile: for a few rows the one that wastes the fewest, where streaming the weight is all that counts;
 /// otherwise the one that is expected to be done first, which weighs a tile's own speed against idle multiprocessors.
 template <typename T, typename Epilogue>
-void launch_gemm(const Exec& exec, GemmKernel kernel, const T* a, const T* weight, std::int64_t m, std::int64_t n,
-                 std::int64_t k, const Epilogue& epilogue) {
-  if (kernel == GemmKernel::portable_unaligned) {
-    return launch_tiles<SmallTile, false>(exec, a, weight, m, n, k, epilogue);
-  }
-  if (kernel != GemmKernel::portable) throw std::invalid_argument("not a CUDA product kernel");
+void launch_portable(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
+                     const Epilogue& epilogue) {
   if (!is_aligned_16(a) || !is_aligned_16(weight) || k % 8 != 0) {
     throw std::invalid_argument("the portable product needs 16-byte aligned operands and k % 8 == 0");
   }

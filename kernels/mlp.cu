@@ -1,7 +1,7 @@
 // y[m, hidden] = silu(a · gateᵀ) · (a · upᵀ) in one product: gate's and up's rows alternate in the prepared weight, so
 // that both values of a hidden unit are neighbours in a row of the product.
 #include "kernels/fused_cuda.h"
-#include "kernels/gemm.cuh"
+#include "kernels/product.cuh"
 #include "kernels/silu.cuh"
 
 namespace fusebench::kernels::cuda {
@@ -10,6 +10,7 @@ namespace {
 template <typename T>
 struct SwigluEpilogue {
   using Column = std::int64_t;  ///< hidden unit of the first pair
+  using Row = std::int64_t;     ///< its first element
   struct Operands {};
 
   T* y;
@@ -17,13 +18,14 @@ struct SwigluEpilogue {
   bool vectors;  ///< aligned y and hidden % 4 == 0
 
   __device__ Column column(std::int64_t col) const { return col / 2; }
-  __device__ Operands fetch(std::int64_t, Column) const { return {}; }
+  __device__ Row row(std::int64_t row) const { return row * hidden; }
+  __device__ Operands fetch(Row, Column) const { return {}; }
 
-  __device__ __forceinline__ void store(std::int64_t row, Column unit, Operands, const float (&values)[8]) const {
+  __device__ __forceinline__ void store(Row row, Column unit, Operands, const float (&values)[8]) const {
     float gated[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) gated[i] = silu<T>(values[2 * i]) * values[2 * i + 1];
-    store_elements(y + row * hidden + unit, gated, vectors, hidden - unit);
+    store_elements(y + row + unit, gated, vectors, hidden - unit);
   }
 };
 
@@ -42,7 +44,7 @@ void product_swiglu(const Exec& exec, GemmKernel kernel, DType dtype, const void
                     void* y, std::int64_t m, std::int64_t hidden, std::int64_t k) {
   dispatch_half(dtype, [&]<typename T>() {
     const SwigluEpilogue<T> epilogue{static_cast<T*>(y), hidden, hidden % 4 == 0 && is_aligned_16(y)};
-    launch_gemm(exec, kernel, static_cast<const T*>(a), static_cast<const T*>(prepared_weight), m, 2 * hidden, k,
+    launch_product(exec, kernel, static_cast<const T*>(a), static_cast<const T*>(prepared_weight), m, 2 * hidden, k,
                 epilogue);
   });
 }

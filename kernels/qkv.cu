@@ -2,7 +2,7 @@
 // prepared weight keeps the two elements of a RoPE pair in neighbouring rows, so in neighbouring columns of the
 // product: for Pairing::interleaved they are so already, for Pairing::half prepare_qkv reorders each head of q and k.
 #include "kernels/fused_cuda.h"
-#include "kernels/gemm.cuh"
+#include "kernels/product.cuh"
 
 namespace fusebench::kernels::cuda {
 namespace {
@@ -16,6 +16,10 @@ struct RopeEpilogue {
     std::int64_t element;    ///< even, of the head, in the prepared order
     std::int64_t col;
     bool rotated, cached;
+  };
+  struct Row {
+    std::int64_t row, cached_row;
+    std::int64_t phase;  ///< of its position, in cos and sin
   };
   struct Operands {
     float4 cos, sin;
@@ -31,19 +35,25 @@ struct RopeEpilogue {
 
   __device__ __forceinline__ Column column(std::int64_t col) const {
     const std::int64_t d = shape.head_dim, q_cols = shape.heads * d, kv_cols = shape.kv_heads * d;
-    if (col < q_cols) return {q + col / d * d, q_cols, col % d, col, true, false};
-    const bool is_k = col < q_cols + kv_cols;
-    const std::int64_t kv_col = col - q_cols - (is_k ? 0 : kv_cols);
-    return {(is_k ? k : v) + kv_col / d * d, kv_cols, kv_col % d, col, is_k, true};
+    const bool is_q = col < q_cols, is_k = !is_q && col < q_cols + kv_cols;
+    // 32 bits, since a division of 64 takes a hundred instructions.
+    const auto of_tensor = static_cast<std::uint32_t>(is_q ? col : is_k ? col - q_cols : col - q_cols - kv_cols);
+    const std::uint32_t element = of_tensor % static_cast<std::uint32_t>(d);
+    T* tensor = is_q ? q : is_k ? k : v;
+    return {tensor + (of_tensor - element), is_q ? q_cols : kv_cols, element, col, is_q || is_k, !is_q};
   }
 
-  __device__ __forceinline__ Operands fetch(std::int64_t row, const Column& place) const {
+  __device__ __forceinline__ Row row(std::int64_t row) const {
+    return {row, shape.kv_rows(row), row % shape.seq * (shape.head_dim / 2)};
+  }
+
+  __device__ __forceinline__ Operands fetch(const Row& row, const Column& place) const {
     if (!vectors || !place.rotated) return {};
-    const std::int64_t phase = row % shape.seq * (shape.head_dim / 2) + place.element / 2;
+    const std::int64_t phase = row.phase + place.element / 2;
     return {*reinterpret_cast<const float4*>(cos + phase), *reinterpret_cast<const float4*>(sin + phase)};
   }
 
-  __device__ __forceinline__ void store(std::int64_t row, const Column& place, const Operands& operands,
+  __device__ __forceinline__ void store(const Row& row, const Column& place, const Operands& operands,
                                         const float (&values)[8]) const {
     if (vectors) {
       store_head_part(row, place, operands, values);
@@ -53,11 +63,11 @@ struct RopeEpilogue {
   }
 
  private:
-  __device__ __forceinline__ T* head_at(std::int64_t row, const Column& place) const {
-    return place.head + (place.cached ? shape.kv_rows(row) : row) * place.row_pitch;
+  __device__ __forceinline__ static T* head_at(const Row& row, const Column& place) {
+    return place.head + (place.cached ? row.cached_row : row.row) * place.row_pitch;
   }
 
-  __device__ __forceinline__ void store_head_part(std::int64_t row, const Column& place, const Operands& operands,
+  __device__ __forceinline__ void store_head_part(const Row& row, const Column& place, const Operands& operands,
                                                   const float (&values)[8]) const {
     T* head = head_at(row, place);
     if (!place.rotated) return store_elements(head + place.element, values, true, 8);
@@ -79,13 +89,11 @@ struct RopeEpilogue {
   }
 
   /// The same without a claim on alignment, and where the columns run over into other heads or end early.
-  __device__ __forceinline__ void store_pairs(std::int64_t row, Column place, const float (&values)[8]) const {
-    const std::int64_t position = row % shape.seq, cached_row = shape.kv_rows(row);
+  __device__ __forceinline__ void store_pairs(const Row& row, Column place, const float (&values)[8]) const {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       if (place.col >= shape.columns()) return;
-      T* head = place.head + (place.cached ? cached_row : row) * place.row_pitch;
-      store_pair(head, position, place, values[2 * i], values[2 * i + 1]);
+      store_pair(head_at(row, place), row.phase, place, values[2 * i], values[2 * i + 1]);
       advance(place);
     }
   }
@@ -106,15 +114,14 @@ struct RopeEpilogue {
     }
   }
 
-  __device__ __forceinline__ void store_pair(T* head, std::int64_t position, const Column& place, float a,
-                                             float b) const {
+  __device__ __forceinline__ void store_pair(T* head, std::int64_t phase, const Column& place, float a, float b) const {
     if (!place.rotated) {
       head[place.element] = from_float<T>(a);
       head[place.element + 1] = from_float<T>(b);
       return;
     }
     const std::int64_t half = shape.head_dim / 2, pair = place.element / 2;
-    const float c = cos[position * half + pair], s = sin[position * half + pair];
+    const float c = cos[phase + pair], s = sin[phase + pair];
     const bool halves = shape.pairing == Pairing::half;
     head[halves ? pair : place.element] = from_float<T>(a * c - b * s);
     head[halves ? pair + half : place.element + 1] = from_float<T>(a * s + b * c);
@@ -151,12 +158,13 @@ __global__ void gather_rows(const T* wq, const T* wk, const T* wv, T* prepared, 
 void product_rope(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* prepared_weight,
                   const float* cos, const float* sin, void* q, void* k, void* v, QkvShape shape) {
   if (shape.head_dim % 2 != 0) throw std::invalid_argument("rope needs an even head_dim");
+  if (shape.columns() > INT32_MAX) throw std::invalid_argument("q, k and v have over 2^31 columns");
   dispatch_half(dtype, [&]<typename T>() {
     const bool vectors = shape.head_dim % 8 == 0 && is_aligned_16(cos) && is_aligned_16(sin) && is_aligned_16(q) &&
                          is_aligned_16(k) && is_aligned_16(v);
     const RopeEpilogue<T> epilogue{cos,   sin,    static_cast<T*>(q), static_cast<T*>(k), static_cast<T*>(v),
                                    shape, vectors};
-    launch_gemm(exec, kernel, static_cast<const T*>(a), static_cast<const T*>(prepared_weight), shape.rows,
+    launch_product(exec, kernel, static_cast<const T*>(a), static_cast<const T*>(prepared_weight), shape.rows,
                 shape.columns(), shape.dim, epilogue);
   });
 }

@@ -23,8 +23,8 @@ Variant dummy(const std::string& name, Backend backend = Backend::cpu) {
   return {.name = name, .op = Op::rope, .backend = backend, .dtypes = {DType::fp32}, .plan = {}};
 }
 
-kernels::GemmKernel gemm(const Target& target, std::int64_t k, DType dtype = DType::fp16) {
-  return choose_gemm(target, KernelChoice::best, dtype, 64, 64, k);
+kernels::GemmKernel gemm(const Target& target, std::int64_t k, DType dtype = DType::fp16, std::int64_t m = 64) {
+  return choose_gemm(target, KernelChoice::best, dtype, m, 64, k);
 }
 
 /// A plan's tensors and steps without what may differ between backends: kernels, and the bytes of an element.
@@ -162,6 +162,19 @@ TEST_CASE("a backend that the build lacks says so", "[variants]") {
     CHECK_THROWS_AS(elementwise(Backend::cuda), Unsupported);
     CHECK_THROWS_AS(fused(Backend::cuda), Unsupported);
     CHECK_THROWS_AS(library_product(Backend::cuda), Unsupported);
+  }
+}
+
+TEST_CASE("on Hopper a product of more than one tile's rows takes its own kernel", "[variants]") {
+  CHECK(gemm(kHopper, 64, DType::bf16, 129) == kernels::GemmKernel::hopper);
+  CHECK(gemm(kHopper, 64, DType::bf16, 128) == kernels::GemmKernel::portable);
+  CHECK(gemm(kHopper, 60, DType::bf16, 129) == kernels::GemmKernel::portable_unaligned);
+  CHECK(gemm(kHopper, 64, DType::bf16, std::int64_t{1} << 31) == kernels::GemmKernel::portable);
+  CHECK(choose_gemm(kHopper, KernelChoice::portable, DType::bf16, 129, 64, 64) == kernels::GemmKernel::portable);
+  Target other = kHopper;
+  for (const int capability : {80, 89, 100, 120}) {
+    other.compute_capability = capability;
+    CHECK(gemm(other, 64, DType::bf16, 129) == kernels::GemmKernel::portable);
   }
 }
 

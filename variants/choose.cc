@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "variants/product.h"
 
 namespace fusebench {
@@ -64,12 +66,15 @@ ImplementProduct library_product(Backend backend) {
 
 std::string_view library_name(Backend backend) { return backend == Backend::cpu ? "eigen" : "cublas"; }
 
-// KernelChoice::best is portable's today: there is no other kernel yet.
-kernels::GemmKernel choose_gemm(const Target& target, KernelChoice /*choice*/, DType dtype, std::int64_t /*m*/,
-                                std::int64_t /*n*/, std::int64_t k) {
+kernels::GemmKernel choose_gemm(const Target& target, KernelChoice choice, DType dtype, std::int64_t m, std::int64_t n,
+                                std::int64_t k) {
   if (target.backend == Backend::cpu) return kernels::GemmKernel::cpu;
   require_tensor_cores(target, dtype);
-  return has_vector_rows(target, dtype, k) ? kernels::GemmKernel::portable : kernels::GemmKernel::portable_unaligned;
+  if (!has_vector_rows(target, dtype, k)) return kernels::GemmKernel::portable_unaligned;
+  const bool fits = std::max({m, n, k}) <= INT32_MAX;
+  // Its tiles have 128 rows, and come in pairs: for fewer the portable kernel has smaller ones.
+  const bool hopper = target.compute_capability == 90 && choice == KernelChoice::best && m > 128 && fits;
+  return hopper ? kernels::GemmKernel::hopper : kernels::GemmKernel::portable;
 }
 
 kernels::AttentionKernel choose_attention(const Target& target, KernelChoice /*choice*/, DType dtype,
@@ -91,6 +96,8 @@ std::string_view name_of(kernels::GemmKernel kernel) {
       return "gemm_portable";
     case kernels::GemmKernel::portable_unaligned:
       return "gemm_portable_unaligned";
+    case kernels::GemmKernel::hopper:
+      return "gemm_hopper";
   }
   throw std::logic_error("no such product kernel");
 }

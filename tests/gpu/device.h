@@ -31,6 +31,17 @@ inline bool has_device() {
 /// True, said and counted, where a test cannot run.
 inline bool skip_without_device() { return !has_device() && skip("no CUDA device"); }
 
+/// What is built for sm_90a runs on compute capability 9.0 alone.
+inline bool has_hopper() {
+  cudaDeviceProp properties{};
+  FUSEBENCH_CUDA_CHECK(cudaGetDeviceProperties(&properties, 0));
+  return properties.major == 9 && properties.minor == 0;
+}
+
+inline bool skip_without_hopper() {
+  return skip_without_device() || (!has_hopper() && skip("no device of compute capability 9.0"));
+}
+
 inline bool skip_without_memory(std::int64_t bytes) {
   std::size_t free = 0, total = 0;
   FUSEBENCH_CUDA_CHECK(cudaMemGetInfo(&free, &total));

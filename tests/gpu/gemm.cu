@@ -1,5 +1,5 @@
 // The product's main loop: every tile and loader on few rows, with the pipeline at each of its borders.
-#include "kernels/gemm.cuh"
+#include "kernels/product.cuh"
 
 #include "tests/catch.h"
 #include "tests/gpu/product.h"
@@ -13,17 +13,32 @@ using namespace fusebench::testing;
 /// Stores the accumulators as they are.
 struct PlainEpilogue {
   using Column = std::int64_t;
+  using Row = std::int64_t;
   struct Operands {};
 
   float* c;
   std::int64_t n;
 
   __device__ Column column(std::int64_t col) const { return col; }
-  __device__ Operands fetch(std::int64_t, Column) const { return {}; }
-  __device__ void store(std::int64_t row, Column col, Operands, const float (&values)[8]) const {
+  __device__ Row row(std::int64_t row) const { return row; }
+  __device__ Operands fetch(Row, Column) const { return {}; }
+  __device__ void store(Row row, Column col, Operands, const float (&values)[8]) const {
     fusebench::kernels::cuda::store_elements(c + row * n + col, values, false, n - col);
   }
 };
+
+template <typename Tile>
+constexpr bool is_hopper = std::is_same_v<Tile, HopperLargeTile> || std::is_same_v<Tile, HopperMediumTile>;
+
+template <typename Tile, bool Aligned, typename T>
+void launch(const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k, PlainEpilogue epilogue) {
+  const Exec exec{Backend::cuda, nullptr};
+  if constexpr (is_hopper<Tile>) {
+    launch_hopper_tiles<Tile>(exec, a, weight, m, n, k, epilogue);
+  } else {
+    launch_tiles<Tile, Aligned>(exec, a, weight, m, n, k, epilogue);
+  }
+}
 
 template <typename Tile, bool Aligned, typename T>
 void check_product(std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -32,8 +47,7 @@ void check_product(std::int64_t m, std::int64_t n, std::int64_t k) {
   const std::vector<T> a = draw<T>(m * k, 1), weight = draw<T>(n * k, 2);
   const DeviceBuffer<T> device_a(a, offset), device_weight(weight, offset);
   DeviceBuffer<float> c(m * n, 0, output_guard);
-  launch_tiles<Tile, Aligned>({Backend::cuda, nullptr}, device_a.data(), device_weight.data(), m, n, k,
-                              PlainEpilogue{c.data(), n});
+  launch<Tile, Aligned>(device_a.data(), device_weight.data(), m, n, k, PlainEpilogue{c.data(), n});
   const Product expected = product(a, weight, m, n, k);
   CHECK(mismatch(c.read(), expected.value, expected.slack) == "");
   CHECK(c.guards_intact());
@@ -101,15 +115,36 @@ TEST_CASE("a few rows on many columns are right") {
   check_both_types<SkinnyTile, true>(3, 300 * SkinnyTile::n + 5, 136);
 }
 
+TEST_CASE("a Hopper product is right with every number of slices, on full tiles and others") {
+  if (skip_without_hopper()) return;
+  for_types<HopperLargeTile, HopperMediumTile>([&]<typename Tile>() {
+    check_pipeline<Tile, true>();
+    check_edges<Tile, true>();
+    for (std::int64_t k = 8; k <= 2 * Tile::k; k += 8) check_both_types<Tile, true>(17, 35, k);
+  });
+}
+
+TEST_CASE("a Hopper product is right from wave to wave, with the ring at every place") {
+  if (skip_without_hopper()) return;
+  for_types<HopperLargeTile, HopperMediumTile>([&]<typename Tile>() {
+    // A second group of rows, a block of the last cluster without rows, and three tiles for some blocks.
+    const std::int64_t m = 2048 + Tile::m + 1, n = 17 * Tile::n + 1;
+    check_both_types<Tile, true>(m, n, 24);
+    check_product<Tile, true, __half>(m, n, (Tile::stages + 1) * Tile::k);
+  });
+}
+
 TEST_CASE("a product refuses operands that its kernel cannot take") {
   if (skip_without_device()) return;
   const DeviceBuffer<__half> a(draw<__half>(64, 1)), weight(draw<__half>(64, 2));
   DeviceBuffer<float> c(64);
   const auto launch = [&](kernels::GemmKernel kernel, const __half* first, std::int64_t k) {
-    launch_gemm({Backend::cuda, nullptr}, kernel, first, weight.data(), 1, 1, k, PlainEpilogue{c.data(), 1});
+    launch_product({Backend::cuda, nullptr}, kernel, first, weight.data(), 1, 1, k, PlainEpilogue{c.data(), 1});
   };
   CHECK_THROWS_AS(launch(kernels::GemmKernel::portable, a.data() + 1, 8), std::invalid_argument);
   CHECK_THROWS_AS(launch(kernels::GemmKernel::portable, a.data(), 7), std::invalid_argument);
+  CHECK_THROWS_AS(launch(kernels::GemmKernel::hopper, a.data() + 1, 8), std::invalid_argument);
+  CHECK_THROWS_AS(launch(kernels::GemmKernel::hopper, a.data(), 7), std::invalid_argument);
   CHECK_THROWS_AS(launch(kernels::GemmKernel::cpu, a.data(), 8), std::invalid_argument);
   CHECK_NOTHROW(launch(kernels::GemmKernel::portable_unaligned, a.data() + 1, 7));
 }

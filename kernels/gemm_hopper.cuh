@@ -1,0 +1,268 @@
+// The product of kernels/gemm.cuh for sm_90a, with the same epilogues: c[m, n] = a[m, k] · weight[n, k]ᵀ, fp16 or bf16
+// operands with rows of a multiple of 16 bytes, fp32 accumulators, any m, n, k >= 1 below 2^31.
+//
+// One block stays on each multiprocessor and takes tile after tile. Its first warpgroup is the producer: one thread
+// keeps a ring of shared-memory stages filled by TMA, running ahead into the next tile. The two others are consumers:
+// each multiplies 64 of the tile's 128 rows by wgmma, straight from the stages, and hands its accumulators to the
+// epilogue while the producer already fills the ring for the next tile.
+//
+// Two blocks form a cluster. Their tiles lie one above the other, so that both need the same rows of the weight: each
+// loads one half of them and TMA delivers it to both, which halves what the weight costs of L2.
+//
+// Two barriers guard a stage. `full` ends its phase when all of the stage's bytes have come. `empty` ends its phase
+// when the consumers of both blocks have read the stage, since either block's producer writes to both.
+#pragma once
+
+#include "kernels/gemm.cuh"
+#include "kernels/hopper.cuh"
+#include "kernels/tensor_map.h"
+
+namespace fusebench::kernels::cuda {
+
+template <int N, int Stages>
+struct HopperTile {
+  static constexpr int m = 128, n = N, k = 64, stages = Stages;
+  static constexpr int cluster = 2;  ///< blocks
+  static constexpr int consumers = m / 64;  ///< warpgroups
+  static constexpr int threads = 128 * (1 + consumers);
+  static constexpr int a_bytes = m * k * 2, weight_bytes = n * k * 2, stage_bytes = a_bytes + weight_bytes;
+  static constexpr int staging_cols = 32;
+  static constexpr int staging_stride = staging_cols + 8;  ///< floats
+  static constexpr int staging_bytes = 16 * staging_stride * 4;  ///< a warp's
+  static constexpr int staging_offset = stages * stage_bytes;
+  static constexpr int barriers_offset = staging_offset + 4 * consumers * staging_bytes;
+  static constexpr int align_bytes = 1024;  ///< of a stage, as the swizzle wants it
+  static constexpr int shared_bytes = align_bytes + barriers_offset + 2 * stages * 8;
+
+  static_assert(stage_bytes % align_bytes == 0 && weight_bytes / cluster % align_bytes == 0);
+  static_assert(shared_bytes <= 227 * 1024);
+};
+
+using HopperLargeTile = HopperTile<256, 4>;
+using HopperMediumTile = HopperTile<128, 6>;
+
+/// A stage of the ring, and the parity of its barriers' phase.
+template <int Stages>
+struct RingPlace {
+  int stage = 0;
+  std::uint32_t parity = 0;
+
+  __device__ __forceinline__ void advance() {
+    if (++stage < Stages) return;
+    stage = 0;
+    parity ^= 1;
+  }
+};
+
+/// Which tiles a cluster takes: every clusters-th, down the rows of a group, then on to the next columns. As in `raster`
+/// groups of about 2048 rows let the blocks that run at one time share operands in L2.
+template <typename Tile>
+class TileSchedule {
+ public:
+  __device__ TileSchedule(int m, int n)
+      : tall_(ceil_div(m, kRows)),
+        wide_(ceil_div(n, Tile::n)),
+        next_(static_cast<int>(blockIdx.x) / Tile::cluster),
+        step_(static_cast<int>(gridDim.x) / Tile::cluster) {}
+
+  /// The next tile's first row, of the cluster's first block, and column; false when there is none.
+  __device__ __forceinline__ bool take(int& row, int& col) {
+    if (next_ >= tall_ * wide_) return false;
+    const int group = next_ / (kGroup * wide_), within = next_ % (kGroup * wide_);
+    const int rows = min(kGroup, tall_ - group * kGroup);
+    row = (group * kGroup + within % rows) * kRows;
+    col = within / rows * Tile::n;
+    next_ += step_;
+    return true;
+  }
+
+ private:
+  static constexpr int kRows = Tile::m * Tile::cluster;
+  static constexpr int kGroup = 2048 / kRows;
+  int tall_, wide_, next_, step_;
+};
+
+/// Passes a warp's accumulators, 16 rows from `first_row` on, through its staging memory to the epilogue.
+template <typename Tile, typename Epilogue>
+__device__ __forceinline__ void store_warp_tile(const float (&accumulators)[Tile::n / 2], float* staging,
+                                                const Epilogue& epilogue, int first_row, int first_col, int m, int n) {
+  constexpr int groups = Tile::staging_cols / 8, rows_per_pass = 32 / groups, passes = 16 / rows_per_pass;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  float* fragment_place = staging + lane / 4 * Tile::staging_stride + lane % 4 * 2;
+  const float* group_place = staging + lane / groups * Tile::staging_stride + lane % groups * 8;
+  typename Epilogue::Row rows[passes]{};
+  bool in_rows[passes];
+#pragma unroll
+  for (int pass = 0; pass < passes; ++pass) {
+    const int row = first_row + lane / groups + pass * rows_per_pass;
+    in_rows[pass] = row < m;
+    if (in_rows[pass]) rows[pass] = epilogue.row(row);
+  }
+#pragma unroll
+  for (int chunk = 0; chunk < Tile::n / Tile::staging_cols; ++chunk) {
+    const int col = first_col + chunk * Tile::staging_cols + lane % groups * 8;
+    typename Epilogue::Column column{};
+    typename Epilogue::Operands operands[passes]{};
+    if (col < n) column = epilogue.column(col);
+#pragma unroll
+    for (int pass = 0; pass < passes; ++pass) {
+      if (in_rows[pass] && col < n) operands[pass] = epilogue.fetch(rows[pass], column);
+    }
+    __syncwarp();  // the chunk before this one has been read
+#pragma unroll
+    for (int j = 0; j < groups; ++j) {
+      const float* d = accumulators + (chunk * groups + j) * 4;
+      *reinterpret_cast<float2*>(fragment_place + j * 8) = make_float2(d[0], d[1]);
+      *reinterpret_cast<float2*>(fragment_place + 8 * Tile::staging_stride + j * 8) = make_float2(d[2], d[3]);
+    }
+    __syncwarp();
+#pragma unroll
+    for (int pass = 0; pass < passes; ++pass) {
+      const auto* place = reinterpret_cast<const float4*>(group_place + pass * rows_per_pass * Tile::staging_stride);
+      const float4 low = place[0], high = place[1];
+      const float values[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+      if (in_rows[pass] && col < n) epilogue.store(rows[pass], column, operands[pass], values);
+    }
+  }
+}
+
+/// The addresses of a stage's barriers, and what lies in it.
+template <typename Tile>
+struct Ring {
+  std::uint32_t base;  ///< of the stages
+
+  __device__ __forceinline__ std::uint32_t a(int stage) const { return base + stage * Tile::stage_bytes; }
+  __device__ __forceinline__ std::uint32_t weight(int stage) const { return a(stage) + Tile::a_bytes; }
+  __device__ __forceinline__ std::uint32_t full(int stage) const { return base + Tile::barriers_offset + stage * 16; }
+  __device__ __forceinline__ std::uint32_t empty(int stage) const { return full(stage) + 8; }
+};
+
+template <typename Tile>
+__device__ __forceinline__ void produce(const Ring<Tile> ring, const CUtensorMap& a_map, const CUtensorMap& weight_map,
+                                        int m, int n, int slices, int rank) {
+  constexpr int half = Tile::n / Tile::cluster;  // rows of the weight that this block loads for the cluster
+  constexpr std::uint16_t all = (1 << Tile::cluster) - 1;
+  TileSchedule<Tile> schedule(m, n);
+  RingPlace<Tile::stages> place;
+  for (int row, col; schedule.take(row, col);) {
+    for (int slice = 0; slice < slices; ++slice, place.advance()) {
+      hopper::barrier_wait(ring.empty(place.stage), place.parity ^ 1);  // at once in the ring's first round
+      hopper::barrier_arrive_expect(ring.full(place.stage), Tile::stage_bytes);
+      hopper::tma_load<false>(ring.a(place.stage), a_map, row + rank * Tile::m, slice * Tile::k, ring.full(place.stage),
+                              0);
+      hopper::tma_load<true>(ring.weight(place.stage) + rank * half * Tile::k * 2, weight_map, col + rank * half,
+                             slice * Tile::k, ring.full(place.stage), all);
+    }
+  }
+}
+
+template <typename T, typename Tile, typename Epilogue>
+__device__ __forceinline__ void consume(const Ring<Tile> ring, float* staging, const Epilogue& epilogue, int m, int n,
+                                        int slices, int rank) {
+  const int warpgroup = static_cast<int>(threadIdx.x) / 128 - 1, warp = static_cast<int>(threadIdx.x) % 128 / 32;
+  const int thread = static_cast<int>(threadIdx.x) % 128;
+  const auto release = [&](int stage) {
+    if (thread < Tile::cluster) hopper::barrier_arrive(ring.empty(stage), thread);
+  };
+  TileSchedule<Tile> schedule(m, n);
+  RingPlace<Tile::stages> place;
+  for (int row, col; schedule.take(row, col);) {
+    float accumulators[Tile::n / 2];
+    int reading = place.stage;
+    for (int slice = 0; slice < slices; ++slice, place.advance()) {
+      hopper::barrier_wait(ring.full(place.stage), place.parity);
+      const std::uint64_t a = hopper::descriptor(ring.a(place.stage) + warpgroup * 64 * Tile::k * 2);
+      const std::uint64_t weight = hopper::descriptor(ring.weight(place.stage));
+      hopper::wgmma_fence();
+#pragma unroll
+      for (int step = 0; step < Tile::k / 16; ++step) {
+        hopper::wgmma<T, Tile::n>(accumulators, a + step * hopper::kDescriptorStepK,
+                                  weight + step * hopper::kDescriptorStepK, slice > 0 || step > 0);
+      }
+      hopper::wgmma_commit();
+      hopper::wgmma_wait<1>();  // the slice before this one has been multiplied
+      if (slice > 0) release(reading);
+      reading = place.stage;
+    }
+    hopper::wgmma_wait<0>();
+    release(reading);
+    store_warp_tile<Tile>(accumulators, staging, epilogue, row + rank * Tile::m + warpgroup * 64 + warp * 16, col, m,
+                          n);
+  }
+}
+
+template <typename T, typename Tile, typename Epilogue>
+__global__ void __launch_bounds__(Tile::threads, 1)
+    gemm_hopper([[maybe_unused]] const __grid_constant__ CUtensorMap a_map,
+                [[maybe_unused]] const __grid_constant__ CUtensorMap weight_map, [[maybe_unused]] int m,
+                [[maybe_unused]] int n, [[maybe_unused]] int slices, [[maybe_unused]] Epilogue epilogue) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  extern __shared__ unsigned char unaligned[];
+  unsigned char* shared = unaligned + (-shared_address(unaligned) & (Tile::align_bytes - 1));
+  const Ring<Tile> ring{shared_address(shared)};
+  const int rank = static_cast<int>(hopper::cluster_rank()), warp = static_cast<int>(threadIdx.x) / 32;
+  if (threadIdx.x == 0) {
+    hopper::prefetch_tensor_map(a_map);
+    hopper::prefetch_tensor_map(weight_map);
+    for (int stage = 0; stage < Tile::stages; ++stage) {
+      hopper::barrier_init(ring.full(stage), 1);
+      hopper::barrier_init(ring.empty(stage), Tile::consumers * Tile::cluster);
+    }
+    hopper::fence_barrier_init();
+  }
+  hopper::cluster_sync();
+
+  if (warp < 4) {
+    hopper::shrink_registers<40>();
+    if (threadIdx.x == 0) produce<Tile>(ring, a_map, weight_map, m, n, slices, rank);
+  } else {
+    hopper::grow_registers<232>();
+    auto* staging = reinterpret_cast<float*>(shared + Tile::staging_offset + (warp - 4) * Tile::staging_bytes);
+    consume<T>(ring, staging, epilogue, m, n, slices, rank);
+  }
+  hopper::cluster_sync();  // no block may end while the other may still arrive at its barriers
+#else
+  __trap();
+#endif
+}
+
+template <typename Tile, typename T, typename Epilogue>
+void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
+                         const Epilogue& epilogue) {
+  constexpr DType dtype = std::is_same_v<T, __half> ? DType::fp16 : DType::bf16;
+  const CUtensorMap a_map = tensor_map(dtype, a, m, k, Tile::m);
+  const CUtensorMap weight_map = tensor_map(dtype, weight, n, k, Tile::n / Tile::cluster);
+  const std::int64_t tiles = ceil_div<std::int64_t>(m, Tile::m * Tile::cluster) * ceil_div<std::int64_t>(n, Tile::n);
+  if (tiles > INT32_MAX / 2) throw std::invalid_argument("a product of over 2^30 tiles");
+  auto* kernel = gemm_hopper<T, Tile, Epilogue>;
+  FUSEBENCH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::shared_bytes));
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {Tile::cluster, 1, 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(std::min(tiles, multiprocessors() / Tile::cluster) * Tile::cluster));
+  config.blockDim = dim3(Tile::threads);
+  config.dynamicSmemBytes = Tile::shared_bytes;
+  config.stream = stream_of(exec);
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  FUSEBENCH_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, a_map, weight_map, static_cast<int>(m), static_cast<int>(n),
+                                          static_cast<int>(ceil_div<std::int64_t>(k, Tile::k)), epilogue));
+}
+
+/// The larger tile loads less for each FLOP; the smaller leaves fewer multiprocessors idle.
+template <typename T, typename Epilogue>
+void launch_hopper(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
+                   const Epilogue& epilogue) {
+  const auto expected_time = [&](auto tile, double rate) {
+    using Tile = decltype(tile);
+    const std::int64_t tiles = ceil_div<std::int64_t>(m, Tile::m * Tile::cluster) * ceil_div<std::int64_t>(n, Tile::n);
+    return static_cast<double>(ceil_div(tiles, multiprocessors() / Tile::cluster)) * Tile::n / rate;
+  };
+  if (expected_time(HopperLargeTile{}, 1.0) <= expected_time(HopperMediumTile{}, 0.85)) {
+    return launch_hopper_tiles<HopperLargeTile>(exec, a, weight, m, n, k, epilogue);
+  }
+  launch_hopper_tiles<HopperMediumTile>(exec, a, weight, m, n, k, epilogue);
+}
+
+}  // namespace fusebench::kernels::cuda

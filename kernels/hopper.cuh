@@ -1,0 +1,177 @@
+// Thin wrappers of what sm_90a adds for tensor cores: mbarriers, bulk tensor copies (TMA) with multicast to a cluster,
+// warpgroup products (wgmma) and register reallocation. The PTX ISA has each instruction under the name in its wrapper.
+//
+// Operands lie in shared memory as TMA's 128-byte swizzle leaves them: rows of 64 elements of 16 bits, 128 bytes each,
+// in groups of eight rows that begin at multiples of 1024 bytes.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+namespace fusebench::kernels::cuda::hopper {
+
+// --- mbarriers; addresses are those of shared_address (kernels/mma.cuh) ---
+
+__device__ __forceinline__ void barrier_init(std::uint32_t barrier, std::uint32_t arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+
+/// Makes initialised barriers visible to the cluster and to TMA; a cluster barrier has to follow.
+__device__ __forceinline__ void fence_barrier_init() {
+  asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
+}
+
+/// One arrival, which also announces bytes that copies will bring.
+__device__ __forceinline__ void barrier_arrive_expect(std::uint32_t barrier, std::uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+/// One arrival at the barrier that block `rank` of the cluster has at the same address.
+__device__ __forceinline__ void barrier_arrive(std::uint32_t barrier, std::uint32_t rank) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 remote;\n"
+      "mapa.shared::cluster.u32 remote, %0, %1;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n"
+      "}\n" ::"r"(barrier),
+      "r"(rank)
+      : "memory");
+}
+
+/// Waits until the barrier's phase of this parity has ended.
+__device__ __forceinline__ void barrier_wait(std::uint32_t barrier, std::uint32_t parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+      "@!done bra again;\n"
+      "}\n" ::"r"(barrier),
+      "r"(parity)
+      : "memory");
+}
+
+// --- clusters ---
+
+__device__ __forceinline__ std::uint32_t cluster_rank() {
+  std::uint32_t rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;\n" : "=r"(rank));
+  return rank;
+}
+
+/// Every thread of every block of the cluster.
+__device__ __forceinline__ void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;\n" ::: "memory");
+}
+
+// --- TMA ---
+
+__device__ __forceinline__ void prefetch_tensor_map(const CUtensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];\n" ::"l"(reinterpret_cast<std::uint64_t>(&map)) : "memory");
+}
+
+/// Copies the map's box at (row, col) to `shared` and reports its bytes to `barrier`; outside the tensor it is zeros,
+/// whose bytes count too. With more than one bit in `ranks` every block named there gets the box, and the report, at
+/// the same addresses.
+template <bool Multicast>
+__device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap& map, int row, int col,
+                                         std::uint32_t barrier, std::uint16_t ranks) {
+  const auto address = reinterpret_cast<std::uint64_t>(&map);
+  if constexpr (Multicast) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+        " [%0], [%1, {%2, %3}], [%4], %5;\n" ::"r"(shared),
+        "l"(address), "r"(col), "r"(row), "r"(barrier), "h"(ranks)
+        : "memory");
+  } else {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        " [%0], [%1, {%2, %3}], [%4];\n" ::"r"(shared),
+        "l"(address), "r"(col), "r"(row), "r"(barrier)
+        : "memory");
+  }
+}
+
+// --- registers ---
+
+/// Each warpgroup gives up registers, or takes what the others gave up.
+template <int Count>
+__device__ __forceinline__ void shrink_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(Count));
+}
+template <int Count>
+__device__ __forceinline__ void grow_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(Count));
+}
+
+// --- wgmma ---
+
+/// Describes an operand whose rows (of m or n) lie as said above, from the element (row 0, k 0) at `shared` on. The next
+/// 16 of k begin kDescriptorStepK further.
+__device__ __forceinline__ std::uint64_t descriptor(std::uint32_t shared) {
+  constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62;
+  constexpr std::uint64_t kGroupPitch = std::uint64_t{1024 >> 4} << 32;  // from eight rows to the next eight
+  return kSwizzle128 | kGroupPitch | std::uint64_t{1} << 16 | (shared & 0x3ffff) >> 4;
+}
+constexpr std::uint64_t kDescriptorStepK = 16 * 2 >> 4;
+
+__device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory"); }
+__device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory"); }
+template <int Pending>
+__device__ __forceinline__ void wgmma_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(Pending) : "memory");
+}
+
+/// d (+)= a[64, 16] · b[N, 16]ᵀ by a warpgroup. A warp has 16 rows, from 16 (warp % 4) on; d[4j..4j+3] are a C fragment
+/// (kernels/mma.cuh) of the columns from 8j on.
+template <typename T, int N>
+__device__ __forceinline__ void wgmma(float (&d)[N / 2], std::uint64_t a, std::uint64_t b, bool accumulate);
+
+#define FUSEBENCH_FLOATS_8(d, i) \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
+#define FUSEBENCH_FLOATS_32(d, i) \
+  FUSEBENCH_FLOATS_8(d, i), FUSEBENCH_FLOATS_8(d, i + 8), FUSEBENCH_FLOATS_8(d, i + 16), FUSEBENCH_FLOATS_8(d, i + 24)
+#define FUSEBENCH_FLOATS_64(d) FUSEBENCH_FLOATS_32(d, 0), FUSEBENCH_FLOATS_32(d, 32)
+#define FUSEBENCH_FLOATS_128(d) FUSEBENCH_FLOATS_64(d), FUSEBENCH_FLOATS_32(d, 64), FUSEBENCH_FLOATS_32(d, 96)
+#define FUSEBENCH_NAMES_64 \
+  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}"
+#define FUSEBENCH_NAMES_128 \
+  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
+  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
+  "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
+  "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}"
+// a, b and accumulate are the operands behind the floats.
+#define FUSEBENCH_WGMMA(T, type, n, names, a_name, b_name, accumulate_name, floats)                                   \
+  template <>                                                                                                         \
+  __device__ __forceinline__ void wgmma<T, n>(float (&d)[n / 2], std::uint64_t a, std::uint64_t b, bool accumulate) { \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " accumulate_name ", 0;\n"                                         \
+                 "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " " names ", " a_name ", " b_name    \
+                 ", p, 1, 1, 0, 0;\n}\n"                                                                              \
+                 : floats                                                                                             \
+                 : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));                                                \
+  }
+
+FUSEBENCH_WGMMA(__half, "f16", 128, FUSEBENCH_NAMES_64, "%64", "%65", "%66", FUSEBENCH_FLOATS_64(d))
+FUSEBENCH_WGMMA(__nv_bfloat16, "bf16", 128, FUSEBENCH_NAMES_64, "%64", "%65", "%66", FUSEBENCH_FLOATS_64(d))
+FUSEBENCH_WGMMA(__half, "f16", 256, FUSEBENCH_NAMES_128, "%128", "%129", "%130", FUSEBENCH_FLOATS_128(d))
+FUSEBENCH_WGMMA(__nv_bfloat16, "bf16", 256, FUSEBENCH_NAMES_128, "%128", "%129", "%130", FUSEBENCH_FLOATS_128(d))
+
+#undef FUSEBENCH_WGMMA
+#undef FUSEBENCH_NAMES_128
+#undef FUSEBENCH_NAMES_64
+#undef FUSEBENCH_FLOATS_128
+#undef FUSEBENCH_FLOATS_64
+#undef FUSEBENCH_FLOATS_32
+#undef FUSEBENCH_FLOATS_8
+
+}  // namespace fusebench::kernels::cuda::hopper
