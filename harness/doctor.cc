@@ -330,8 +330,7 @@ Finding ceilings_finding(const Ceilings& ceilings) {
   for (const auto& [dtype, rate] : ceilings.gemm_tflops) tell(std::string(name_of(dtype)), rate, "TFLOP/s");
   const std::string text = fmt::format("{}", fmt::join(reached, ", "));
   if (unknown.empty()) return ok("ceilings", text);
-  return warning("ceilings", fmt::format("{}{}{}", text, text.empty() ? "" : "; ", fmt::join(unknown, "; ")),
-                 kRemedy);
+  return warning("ceilings", fmt::format("{}{}{}", text, text.empty() ? "" : "; ", fmt::join(unknown, "; ")), kRemedy);
 }
 
 std::vector<Finding> card_findings(const Nvml& nvml) {

@@ -6,23 +6,26 @@
 namespace fusebench::kernels::cuda {
 namespace {
 
-template <typename T>
+/// `Vectors` promises aligned bases and n % 8 == 0; otherwise `vectors` says it.
+template <typename T, bool Vectors>
 struct ResidualEpilogue {
   using Column = std::int64_t;
   using Row = std::int64_t;  ///< its first element
   using Operands = Pack<T, 8>;
 
+  using ChunksAhead = std::integral_constant<int, 8>;
+
   const T* residual;
   T* out;
   std::int64_t n;
-  bool vectors;  ///< aligned bases and n % 8 == 0
+  bool vectors;
 
   __device__ Column column(std::int64_t col) const { return col; }
   __device__ Row row(std::int64_t row) const { return row * n; }
 
   __device__ __forceinline__ Operands fetch(Row row, Column col) const {
     const T* source = residual + row + col;
-    if (vectors) return load_pack<8>(source);
+    if (Vectors || vectors) return load_pack<8>(source);
     Operands operands{};
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
@@ -31,12 +34,11 @@ struct ResidualEpilogue {
     return operands;
   }
 
-  __device__ __forceinline__ void store(Row row, Column col, const Operands& operands,
-                                        const float (&values)[8]) const {
+  __device__ __forceinline__ void store(Row row, Column col, const Operands& operands, const float (&values)[8]) const {
     float sums[8];
 #pragma unroll
     for (int i = 0; i < 8; ++i) sums[i] = values[i] + operands[i];
-    store_elements(out + row + col, sums, vectors, n - col);
+    store_elements(out + row + col, sums, Vectors || vectors, n - col);
   }
 };
 
@@ -46,8 +48,10 @@ void product_residual(const Exec& exec, GemmKernel kernel, DType dtype, const vo
                       const void* residual, void* out, std::int64_t m, std::int64_t n, std::int64_t k) {
   dispatch_half(dtype, [&]<typename T>() {
     const bool vectors = n % 8 == 0 && is_aligned_16(residual) && is_aligned_16(out);
-    const ResidualEpilogue<T> epilogue{static_cast<const T*>(residual), static_cast<T*>(out), n, vectors};
-    launch_product(exec, kernel, static_cast<const T*>(a), static_cast<const T*>(weight), m, n, k, epilogue);
+    launch_product(
+        exec, kernel, static_cast<const T*>(a), static_cast<const T*>(weight), m, n, k, vectors, [&]<bool Vectors>() {
+          return ResidualEpilogue<T, Vectors>{static_cast<const T*>(residual), static_cast<T*>(out), n, vectors};
+        });
   });
 }
 

@@ -22,15 +22,11 @@ namespace fusebench::kernels::cuda {
 template <int N, int Stages>
 struct HopperTile {
   static constexpr int m = 128, n = N, k = 64, stages = Stages;
-  static constexpr int cluster = 2;  ///< blocks
+  static constexpr int cluster = 2;         ///< blocks
   static constexpr int consumers = m / 64;  ///< warpgroups
   static constexpr int threads = 128 * (1 + consumers);
   static constexpr int a_bytes = m * k * 2, weight_bytes = n * k * 2, stage_bytes = a_bytes + weight_bytes;
-  static constexpr int staging_cols = 32;
-  static constexpr int staging_stride = staging_cols + 8;  ///< floats
-  static constexpr int staging_bytes = 16 * staging_stride * 4;  ///< a warp's
-  static constexpr int staging_offset = stages * stage_bytes;
-  static constexpr int barriers_offset = staging_offset + 4 * consumers * staging_bytes;
+  static constexpr int barriers_offset = stages * stage_bytes;
   static constexpr int align_bytes = 1024;  ///< of a stage, as the swizzle wants it
   static constexpr int shared_bytes = align_bytes + barriers_offset + 2 * stages * 8;
 
@@ -54,8 +50,8 @@ struct RingPlace {
   }
 };
 
-/// Which tiles a cluster takes: every clusters-th, down the rows of a group, then on to the next columns. As in `raster`
-/// groups of about 2048 rows let the blocks that run at one time share operands in L2.
+/// Which tiles a cluster takes: every clusters-th, down the rows of a group, then on to the next columns. As in
+/// `raster` groups of about 2048 rows let the blocks that run at one time share operands in L2.
 template <typename Tile>
 class TileSchedule {
  public:
@@ -82,49 +78,93 @@ class TileSchedule {
   int tall_, wide_, next_, step_;
 };
 
-/// Passes a warp's accumulators, 16 rows from `first_row` on, through its staging memory to the epilogue.
-template <typename Tile, typename Epilogue>
-__device__ __forceinline__ void store_warp_tile(const float (&accumulators)[Tile::n / 2], float* staging,
-                                                const Epilogue& epilogue, int first_row, int first_col, int m, int n) {
-  constexpr int groups = Tile::staging_cols / 8, rows_per_pass = 32 / groups, passes = 16 / rows_per_pass;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  float* fragment_place = staging + lane / 4 * Tile::staging_stride + lane % 4 * 2;
-  const float* group_place = staging + lane / groups * Tile::staging_stride + lane % groups * 8;
-  typename Epilogue::Row rows[passes]{};
-  bool in_rows[passes];
+/// Of 32 columns a thread's accumulators have two in each group of eight, the quad's four threads together have all.
+/// Thread t of the quad gets the eight of group t: a 4 x 4 transpose of pairs by shuffles, as many for each value as
+/// shared memory would take accesses to write it alone. `d` is a row's first value; the next group's lies 4 further.
+__device__ __forceinline__ void transpose_quad(const float* d, float (&values)[8]) {
+  const bool odd = threadIdx.x & 1, upper = threadIdx.x & 2;
+  float from_even[2][2],
+      from_odd[2][2];  // [groups 0 and 1 or 2 and 3][of a pair], of the one with this thread's parity
 #pragma unroll
-  for (int pass = 0; pass < passes; ++pass) {
-    const int row = first_row + lane / groups + pass * rows_per_pass;
-    in_rows[pass] = row < m;
-    if (in_rows[pass]) rows[pass] = epilogue.row(row);
+  for (int half = 0; half < 2; ++half) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const float even_group = d[half * 8 + i], odd_group = d[half * 8 + 4 + i];
+      const float received = __shfl_xor_sync(~0u, odd ? even_group : odd_group, 1);
+      from_even[half][i] = odd ? received : even_group;
+      from_odd[half][i] = odd ? odd_group : received;
+    }
   }
 #pragma unroll
-  for (int chunk = 0; chunk < Tile::n / Tile::staging_cols; ++chunk) {
-    const int col = first_col + chunk * Tile::staging_cols + lane % groups * 8;
-    typename Epilogue::Column column{};
-    typename Epilogue::Operands operands[passes]{};
-    if (col < n) column = epilogue.column(col);
-#pragma unroll
-    for (int pass = 0; pass < passes; ++pass) {
-      if (in_rows[pass] && col < n) operands[pass] = epilogue.fetch(rows[pass], column);
-    }
-    __syncwarp();  // the chunk before this one has been read
-#pragma unroll
-    for (int j = 0; j < groups; ++j) {
-      const float* d = accumulators + (chunk * groups + j) * 4;
-      *reinterpret_cast<float2*>(fragment_place + j * 8) = make_float2(d[0], d[1]);
-      *reinterpret_cast<float2*>(fragment_place + 8 * Tile::staging_stride + j * 8) = make_float2(d[2], d[3]);
-    }
-    __syncwarp();
-#pragma unroll
-    for (int pass = 0; pass < passes; ++pass) {
-      const auto* place = reinterpret_cast<const float4*>(group_place + pass * rows_per_pass * Tile::staging_stride);
-      const float4 low = place[0], high = place[1];
-      const float values[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-      if (in_rows[pass] && col < n) epilogue.store(rows[pass], column, operands[pass], values);
-    }
+  for (int i = 0; i < 2; ++i) {
+    const float even = __shfl_xor_sync(~0u, upper ? from_even[0][i] : from_even[1][i], 2);
+    const float odd_one = __shfl_xor_sync(~0u, upper ? from_odd[0][i] : from_odd[1][i], 2);
+    values[i] = upper ? even : from_even[0][i];
+    values[2 + i] = upper ? odd_one : from_odd[0][i];
+    values[4 + i] = upper ? from_even[1][i] : even;
+    values[6 + i] = upper ? from_odd[1][i] : odd_one;
   }
 }
+
+/// What a thread hands to the epilogue: eight columns of each 32, in two rows of its warp's 16.
+template <typename Tile, typename Epilogue>
+class WarpTile {
+ public:
+  __device__ WarpTile(const Epilogue& epilogue, int first_row, int first_col, int m, int n)
+      : epilogue_(epilogue), col_(first_col + static_cast<int>(threadIdx.x) % 4 * 8), n_(n) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = first_row + static_cast<int>(threadIdx.x) % 32 / 4 + half * 8;
+      in_rows_[half] = row < m;
+      rows_[half] = epilogue.row(row);
+    }
+  }
+
+  /// Starts what the first chunks read, while the last products are under way.
+  __device__ __forceinline__ void prefetch() {
+#pragma unroll
+    for (int chunk = 0; chunk < ahead; ++chunk) fetch(chunk);
+  }
+
+  __device__ __forceinline__ void store(const float (&accumulators)[Tile::n / 2]) {
+#pragma unroll
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      const typename Epilogue::Column column = columns_[chunk % ahead];
+      const typename Epilogue::Operands operands[2] = {operands_[chunk % ahead][0], operands_[chunk % ahead][1]};
+      if (chunk + ahead < chunks) fetch(chunk + ahead);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float values[8];
+        transpose_quad(accumulators + chunk * 16 + half * 2, values);
+        if (is_inside(chunk, half)) epilogue_.store(rows_[half], column, operands[half], values);
+      }
+    }
+  }
+
+ private:
+  static constexpr int chunks = Tile::n / 32;
+  static constexpr int ahead = std::min(Epilogue::ChunksAhead::value, chunks);
+
+  __device__ __forceinline__ bool is_inside(int chunk, int half) const {
+    return in_rows_[half] && col_ + chunk * 32 < n_;
+  }
+
+  __device__ __forceinline__ void fetch(int chunk) {
+    const typename Epilogue::Column column = epilogue_.column(col_ + chunk * 32);
+    columns_[chunk % ahead] = column;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      if (is_inside(chunk, half)) operands_[chunk % ahead][half] = epilogue_.fetch(rows_[half], column);
+    }
+  }
+
+  const Epilogue& epilogue_;
+  int col_, n_;
+  bool in_rows_[2];
+  typename Epilogue::Row rows_[2];
+  typename Epilogue::Column columns_[ahead];
+  typename Epilogue::Operands operands_[ahead][2];
+};
 
 /// The addresses of a stage's barriers, and what lies in it.
 template <typename Tile>
@@ -157,8 +197,8 @@ __device__ __forceinline__ void produce(const Ring<Tile> ring, const CUtensorMap
 }
 
 template <typename T, typename Tile, typename Epilogue>
-__device__ __forceinline__ void consume(const Ring<Tile> ring, float* staging, const Epilogue& epilogue, int m, int n,
-                                        int slices, int rank) {
+__device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& epilogue, int m, int n, int slices,
+                                        int rank) {
   const int warpgroup = static_cast<int>(threadIdx.x) / 128 - 1, warp = static_cast<int>(threadIdx.x) % 128 / 32;
   const int thread = static_cast<int>(threadIdx.x) % 128;
   const auto release = [&](int stage) {
@@ -184,10 +224,11 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, float* staging, c
       if (slice > 0) release(reading);
       reading = place.stage;
     }
+    WarpTile<Tile, Epilogue> out(epilogue, row + rank * Tile::m + warpgroup * 64 + warp * 16, col, m, n);
+    out.prefetch();
     hopper::wgmma_wait<0>();
     release(reading);
-    store_warp_tile<Tile>(accumulators, staging, epilogue, row + rank * Tile::m + warpgroup * 64 + warp * 16, col, m,
-                          n);
+    out.store(accumulators);
   }
 }
 
@@ -217,8 +258,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
     if (threadIdx.x == 0) produce<Tile>(ring, a_map, weight_map, m, n, slices, rank);
   } else {
     hopper::grow_registers<232>();
-    auto* staging = reinterpret_cast<float*>(shared + Tile::staging_offset + (warp - 4) * Tile::staging_bytes);
-    consume<T>(ring, staging, epilogue, m, n, slices, rank);
+    consume<T>(ring, epilogue, m, n, slices, rank);
   }
   hopper::cluster_sync();  // no block may end while the other may still arrive at its barriers
 #else

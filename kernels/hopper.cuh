@@ -29,13 +29,15 @@ __device__ __forceinline__ void barrier_arrive_expect(std::uint32_t barrier, std
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
-/// One arrival at the barrier that block `rank` of the cluster has at the same address.
+/// One arrival at the barrier that block `rank` of the cluster has at the same address. It orders what wgmma has read
+/// before what TMA writes next, which needs no more than this. With an explicit .release.cluster ptxas would put a
+/// MEMBAR.GPU before it, hundreds of cycles long, and after a wait with .acquire.cluster empty L1.
 __device__ __forceinline__ void barrier_arrive(std::uint32_t barrier, std::uint32_t rank) {
   asm volatile(
       "{\n"
       ".reg .b32 remote;\n"
       "mapa.shared::cluster.u32 remote, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [remote];\n"
       "}\n" ::"r"(barrier),
       "r"(rank)
       : "memory");
@@ -47,7 +49,7 @@ __device__ __forceinline__ void barrier_wait(std::uint32_t barrier, std::uint32_
       "{\n"
       ".reg .pred done;\n"
       "again:\n"
-      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
       "@!done bra again;\n"
       "}\n" ::"r"(barrier),
       "r"(parity)
@@ -109,8 +111,8 @@ __device__ __forceinline__ void grow_registers() {
 
 // --- wgmma ---
 
-/// Describes an operand whose rows (of m or n) lie as said above, from the element (row 0, k 0) at `shared` on. The next
-/// 16 of k begin kDescriptorStepK further.
+/// Describes an operand whose rows (of m or n) lie as said above, from the element (row 0, k 0) at `shared` on. The
+/// next 16 of k begin kDescriptorStepK further.
 __device__ __forceinline__ std::uint64_t descriptor(std::uint32_t shared) {
   constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62;
   constexpr std::uint64_t kGroupPitch = std::uint64_t{1024 >> 4} << 32;  // from eight rows to the next eight
@@ -130,35 +132,37 @@ __device__ __forceinline__ void wgmma_wait() {
 template <typename T, int N>
 __device__ __forceinline__ void wgmma(float (&d)[N / 2], std::uint64_t a, std::uint64_t b, bool accumulate);
 
-#define FUSEBENCH_FLOATS_8(d, i) \
-  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
+#define FUSEBENCH_FLOATS_8(d, i)                                                                              \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
+      "+f"(d[i + 7])
 #define FUSEBENCH_FLOATS_32(d, i) \
   FUSEBENCH_FLOATS_8(d, i), FUSEBENCH_FLOATS_8(d, i + 8), FUSEBENCH_FLOATS_8(d, i + 16), FUSEBENCH_FLOATS_8(d, i + 24)
 #define FUSEBENCH_FLOATS_64(d) FUSEBENCH_FLOATS_32(d, 0), FUSEBENCH_FLOATS_32(d, 32)
 #define FUSEBENCH_FLOATS_128(d) FUSEBENCH_FLOATS_64(d), FUSEBENCH_FLOATS_32(d, 64), FUSEBENCH_FLOATS_32(d, 96)
-#define FUSEBENCH_NAMES_64 \
-  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+#define FUSEBENCH_NAMES_64                                                           \
+  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "          \
   "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
   "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
   "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}"
-#define FUSEBENCH_NAMES_128 \
-  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
-  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
-  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
-  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
+#define FUSEBENCH_NAMES_128                                                                      \
+  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                      \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "             \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "             \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "             \
+  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "             \
+  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "             \
   "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
   "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}"
 // a, b and accumulate are the operands behind the floats.
-#define FUSEBENCH_WGMMA(T, type, n, names, a_name, b_name, accumulate_name, floats)                                   \
-  template <>                                                                                                         \
-  __device__ __forceinline__ void wgmma<T, n>(float (&d)[n / 2], std::uint64_t a, std::uint64_t b, bool accumulate) { \
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " accumulate_name ", 0;\n"                                         \
-                 "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " " names ", " a_name ", " b_name    \
-                 ", p, 1, 1, 0, 0;\n}\n"                                                                              \
-                 : floats                                                                                             \
-                 : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));                                                \
+#define FUSEBENCH_WGMMA(T, type, n, names, a_name, b_name, accumulate_name, floats)                                  \
+  template <>                                                                                                        \
+  __device__ __forceinline__ void wgmma<T, n>(float(&d)[n / 2], std::uint64_t a, std::uint64_t b, bool accumulate) { \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " accumulate_name                                                 \
+                 ", 0;\n"                                                                                            \
+                 "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " " names ", " a_name ", " b_name   \
+                 ", p, 1, 1, 0, 0;\n}\n"                                                                             \
+                 : floats                                                                                            \
+                 : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));                                               \
   }
 
 FUSEBENCH_WGMMA(__half, "f16", 128, FUSEBENCH_NAMES_64, "%64", "%65", "%66", FUSEBENCH_FLOATS_64(d))

@@ -7,15 +7,18 @@
 namespace fusebench::kernels::cuda {
 namespace {
 
-template <typename T>
+/// `Vectors` promises an aligned y and hidden % 4 == 0; otherwise `vectors` says it.
+template <typename T, bool Vectors>
 struct SwigluEpilogue {
   using Column = std::int64_t;  ///< hidden unit of the first pair
   using Row = std::int64_t;     ///< its first element
   struct Operands {};
 
+  using ChunksAhead = std::integral_constant<int, 1>;
+
   T* y;
   std::int64_t hidden;
-  bool vectors;  ///< aligned y and hidden % 4 == 0
+  bool vectors;
 
   __device__ Column column(std::int64_t col) const { return col / 2; }
   __device__ Row row(std::int64_t row) const { return row * hidden; }
@@ -25,7 +28,7 @@ struct SwigluEpilogue {
     float gated[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) gated[i] = silu<T>(values[2 * i]) * values[2 * i + 1];
-    store_elements(y + row + unit, gated, vectors, hidden - unit);
+    store_elements(y + row + unit, gated, Vectors || vectors, hidden - unit);
   }
 };
 
@@ -43,9 +46,11 @@ __global__ void interleave_rows(const T* gate, const T* up, T* prepared, std::in
 void product_swiglu(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* prepared_weight,
                     void* y, std::int64_t m, std::int64_t hidden, std::int64_t k) {
   dispatch_half(dtype, [&]<typename T>() {
-    const SwigluEpilogue<T> epilogue{static_cast<T*>(y), hidden, hidden % 4 == 0 && is_aligned_16(y)};
+    const bool vectors = hidden % 4 == 0 && is_aligned_16(y);
     launch_product(exec, kernel, static_cast<const T*>(a), static_cast<const T*>(prepared_weight), m, 2 * hidden, k,
-                epilogue);
+                   vectors, [&]<bool Vectors>() {
+                     return SwigluEpilogue<T, Vectors>{static_cast<T*>(y), hidden, vectors};
+                   });
   });
 }
 

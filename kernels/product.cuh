@@ -6,16 +6,19 @@
 
 namespace fusebench::kernels::cuda {
 
-template <typename T, typename Epilogue>
+/// `epilogue.operator()<Vectors>()` makes the epilogue. With Vectors it may count on 16-byte accesses, which the Hopper
+/// kernel asks for, to be spared the registers of what does without.
+template <typename T, typename MakeEpilogue>
 void launch_product(const Exec& exec, GemmKernel kernel, const T* a, const T* weight, std::int64_t m, std::int64_t n,
-                    std::int64_t k, const Epilogue& epilogue) {
+                    std::int64_t k, bool vectors, MakeEpilogue&& epilogue) {
   switch (kernel) {
     case GemmKernel::portable:
-      return launch_portable(exec, a, weight, m, n, k, epilogue);
+      return launch_portable(exec, a, weight, m, n, k, epilogue.template operator()<false>());
     case GemmKernel::portable_unaligned:
-      return launch_tiles<SmallTile, false>(exec, a, weight, m, n, k, epilogue);
+      return launch_tiles<SmallTile, false>(exec, a, weight, m, n, k, epilogue.template operator()<false>());
     case GemmKernel::hopper:
-      return launch_hopper(exec, a, weight, m, n, k, epilogue);
+      if (!vectors) throw std::invalid_argument("the Hopper product stores aligned vectors alone");
+      return launch_hopper(exec, a, weight, m, n, k, epilogue.template operator()<true>());
     case GemmKernel::cpu:
       break;
   }

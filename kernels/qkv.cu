@@ -7,14 +7,15 @@
 namespace fusebench::kernels::cuda {
 namespace {
 
-template <typename T>
+/// `Vectors` promises aligned bases and head_dim % 8 == 0; otherwise `vectors` says it.
+template <typename T, bool Vectors>
 struct RopeEpilogue {
   /// Where eight columns begin: all eight in one head when `vectors`, otherwise each pair is located by itself.
   struct Column {
-    T* head;                 ///< the head in the tensor's row 0
-    std::int64_t row_pitch;  ///< elements
-    std::int64_t element;    ///< even, of the head, in the prepared order
-    std::int64_t col;
+    T* head;        ///< the head in the tensor's row 0
+    int row_pitch;  ///< elements
+    int element;    ///< even, of the head, in the prepared order
+    int col;
     bool rotated, cached;
   };
   struct Row {
@@ -25,22 +26,25 @@ struct RopeEpilogue {
     float4 cos, sin;
   };
 
+  using ChunksAhead = std::integral_constant<int, 1>;
+
   const float* cos;
   const float* sin;
   T* q;
   T* k;
   T* v;
   QkvShape shape;
-  bool vectors;  ///< aligned bases and head_dim % 8 == 0
+  bool vectors;
 
   __device__ __forceinline__ Column column(std::int64_t col) const {
-    const std::int64_t d = shape.head_dim, q_cols = shape.heads * d, kv_cols = shape.kv_heads * d;
-    const bool is_q = col < q_cols, is_k = !is_q && col < q_cols + kv_cols;
     // 32 bits, since a division of 64 takes a hundred instructions.
-    const auto of_tensor = static_cast<std::uint32_t>(is_q ? col : is_k ? col - q_cols : col - q_cols - kv_cols);
-    const std::uint32_t element = of_tensor % static_cast<std::uint32_t>(d);
+    const int d = static_cast<int>(shape.head_dim), q_cols = static_cast<int>(shape.heads) * d;
+    const int kv_cols = static_cast<int>(shape.kv_heads) * d, first = static_cast<int>(col);
+    const bool is_q = first < q_cols, is_k = !is_q && first < q_cols + kv_cols;
+    const int of_tensor = is_q ? first : is_k ? first - q_cols : first - q_cols - kv_cols;
+    const int element = static_cast<int>(static_cast<unsigned>(of_tensor) % static_cast<unsigned>(d));
     T* tensor = is_q ? q : is_k ? k : v;
-    return {tensor + (of_tensor - element), is_q ? q_cols : kv_cols, element, col, is_q || is_k, !is_q};
+    return {tensor + (of_tensor - element), is_q ? q_cols : kv_cols, element, first, is_q || is_k, !is_q};
   }
 
   __device__ __forceinline__ Row row(std::int64_t row) const {
@@ -48,14 +52,14 @@ struct RopeEpilogue {
   }
 
   __device__ __forceinline__ Operands fetch(const Row& row, const Column& place) const {
-    if (!vectors || !place.rotated) return {};
+    if (!(Vectors || vectors) || !place.rotated) return {};
     const std::int64_t phase = row.phase + place.element / 2;
     return {*reinterpret_cast<const float4*>(cos + phase), *reinterpret_cast<const float4*>(sin + phase)};
   }
 
   __device__ __forceinline__ void store(const Row& row, const Column& place, const Operands& operands,
                                         const float (&values)[8]) const {
-    if (vectors) {
+    if (Vectors || vectors) {
       store_head_part(row, place, operands, values);
     } else {
       store_pairs(row, place, values);
@@ -100,7 +104,8 @@ struct RopeEpilogue {
 
   /// To the next pair, without another division.
   __device__ __forceinline__ void advance(Column& place) const {
-    const std::int64_t d = shape.head_dim, q_cols = shape.heads * d, kv_cols = shape.kv_heads * d;
+    const int d = static_cast<int>(shape.head_dim), q_cols = static_cast<int>(shape.heads) * d;
+    const int kv_cols = static_cast<int>(shape.kv_heads) * d;
     place.col += 2;
     place.element += 2;
     if (place.element < d) return;
@@ -120,7 +125,7 @@ struct RopeEpilogue {
       head[place.element + 1] = from_float<T>(b);
       return;
     }
-    const std::int64_t half = shape.head_dim / 2, pair = place.element / 2;
+    const int half = static_cast<int>(shape.head_dim) / 2, pair = place.element / 2;
     const float c = cos[phase + pair], s = sin[phase + pair];
     const bool halves = shape.pairing == Pairing::half;
     head[halves ? pair : place.element] = from_float<T>(a * c - b * s);
@@ -162,10 +167,11 @@ void product_rope(const Exec& exec, GemmKernel kernel, DType dtype, const void* 
   dispatch_half(dtype, [&]<typename T>() {
     const bool vectors = shape.head_dim % 8 == 0 && is_aligned_16(cos) && is_aligned_16(sin) && is_aligned_16(q) &&
                          is_aligned_16(k) && is_aligned_16(v);
-    const RopeEpilogue<T> epilogue{cos,   sin,    static_cast<T*>(q), static_cast<T*>(k), static_cast<T*>(v),
-                                   shape, vectors};
     launch_product(exec, kernel, static_cast<const T*>(a), static_cast<const T*>(prepared_weight), shape.rows,
-                shape.columns(), shape.dim, epilogue);
+                   shape.columns(), shape.dim, vectors, [&]<bool Vectors>() {
+                     return RopeEpilogue<T, Vectors>{
+                         cos, sin, static_cast<T*>(q), static_cast<T*>(k), static_cast<T*>(v), shape, vectors};
+                   });
   });
 }
 

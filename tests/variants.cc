@@ -23,8 +23,8 @@ Variant dummy(const std::string& name, Backend backend = Backend::cpu) {
   return {.name = name, .op = Op::rope, .backend = backend, .dtypes = {DType::fp32}, .plan = {}};
 }
 
-kernels::GemmKernel gemm(const Target& target, std::int64_t k, DType dtype = DType::fp16, std::int64_t m = 64) {
-  return choose_gemm(target, KernelChoice::best, dtype, m, 64, k);
+kernels::GemmKernel gemm(const Target& target, std::int64_t k, DType dtype = DType::fp16) {
+  return choose_gemm(target, KernelChoice::best, dtype, 64, 64, k, 64);
 }
 
 /// A plan's tensors and steps without what may differ between backends: kernels, and the bytes of an element.
@@ -132,7 +132,9 @@ TEST_CASE("every op has naive, the library and fused, first and in that order", 
       CHECK(variants[2]->name == "fused");
       const bool has_product = without_product.count(op) == 0;
       const bool cuda = backend == Backend::cuda;
-      CHECK((registry().find(op, backend, "fused.portable") != nullptr) == (cuda && has_product));
+      for (const char* name : {"fused.portable", "fused.hopper"}) {
+        CHECK((registry().find(op, backend, name) != nullptr) == (cuda && has_product));
+      }
       for (std::size_t i = 0; i < 3; ++i) {
         CHECK(variants[i]->dtypes.size() == (!cuda ? 1 : i == 2 && has_product ? 2 : 3));
       }
@@ -165,16 +167,22 @@ TEST_CASE("a backend that the build lacks says so", "[variants]") {
   }
 }
 
-TEST_CASE("on Hopper a product of more than one tile's rows takes its own kernel", "[variants]") {
-  CHECK(gemm(kHopper, 64, DType::bf16, 129) == kernels::GemmKernel::hopper);
-  CHECK(gemm(kHopper, 64, DType::bf16, 128) == kernels::GemmKernel::portable);
-  CHECK(gemm(kHopper, 60, DType::bf16, 129) == kernels::GemmKernel::portable_unaligned);
-  CHECK(gemm(kHopper, 64, DType::bf16, std::int64_t{1} << 31) == kernels::GemmKernel::portable);
-  CHECK(choose_gemm(kHopper, KernelChoice::portable, DType::bf16, 129, 64, 64) == kernels::GemmKernel::portable);
+TEST_CASE("on Hopper a product of more than one tile's rows may have its own kernel", "[variants]") {
+  const auto chosen = [](const Target& target, std::int64_t m, std::int64_t k = 64, std::int64_t run = 64) {
+    return choose_gemm(target, KernelChoice::hopper, DType::bf16, m, 64, k, run);
+  };
+  CHECK(chosen(kHopper, 129) == kernels::GemmKernel::hopper);
+  CHECK(chosen(kHopper, 128) == kernels::GemmKernel::portable);
+  CHECK(chosen(kHopper, 129, 60) == kernels::GemmKernel::portable_unaligned);
+  CHECK(chosen(kHopper, 129, 64, 60) == kernels::GemmKernel::portable);
+  CHECK(chosen(kHopper, std::int64_t{1} << 31) == kernels::GemmKernel::portable);
+  for (const KernelChoice choice : {KernelChoice::best, KernelChoice::portable}) {
+    CHECK(choose_gemm(kHopper, choice, DType::bf16, 129, 64, 64, 64) == kernels::GemmKernel::portable);
+  }
   Target other = kHopper;
   for (const int capability : {80, 89, 100, 120}) {
     other.compute_capability = capability;
-    CHECK(gemm(other, 64, DType::bf16, 129) == kernels::GemmKernel::portable);
+    CHECK(chosen(other, 129) == kernels::GemmKernel::portable);
   }
 }
 
@@ -220,7 +228,7 @@ TEST_CASE("a plan takes the element-wise kernel where its rows are not aligned, 
   const std::vector<std::string> every = {"qkv.product qkv, rope", "attention.attention",
                                           "attn_out.product o + residual", "mlp.product gate, up, swiglu",
                                           "mlp.product down + residual"};
-  for (const char* variant : {"fused", "fused.portable"}) {
+  for (const char* variant : {"fused", "fused.portable", "fused.hopper"}) {
     INFO(variant);
     CHECK(steps_unaligned(plan_of(c, variant, kHopper)).empty());
     Target shifted = kHopper;
@@ -307,7 +315,7 @@ TEST_CASE("a plan of fused names its limit, the other variants' plans have none"
   turing.compute_capability = 75;
   for (const Op op : {Op::attention, Op::qkv, Op::attn_out, Op::mlp, Op::block}) {
     INFO(name_of(op));
-    for (const char* variant : {"fused", "fused.portable"}) {
+    for (const char* variant : {"fused", "fused.portable", "fused.hopper"}) {
       CHECK_THAT(limit_of(wide(op, 64, DType::fp32), variant, kHopper), ContainsSubstring("fp32"));
       CHECK_THAT(limit_of(wide(op, 64, DType::fp16), variant, turing),
                  ContainsSubstring("8.0") && ContainsSubstring("7.5"));

@@ -23,13 +23,15 @@ ImplementProduct library_product(Backend backend);
 std::string_view library_name(Backend backend);  ///< cublas or eigen: the variant whose products are a library's
 
 enum class KernelChoice : std::uint8_t {
-  best,      ///< for the device and shape
+  best,      ///< for the device and shape, of those that have proven themselves
+  hopper,    ///< sm_90a's own where they take the shape
   portable,  ///< sm_80 and later, whatever the device has beyond that
 };
 
-/// A product a[m, k] · b[n, k]ᵀ of the fused variant. Throws Unsupported where no kernel takes the dtype or device.
+/// A product a[m, k] · b[n, k]ᵀ of the fused variant whose results are stored in runs of `run` neighbours: a row of the
+/// output, or a head. Throws Unsupported where no kernel takes the dtype or device.
 kernels::GemmKernel choose_gemm(const Target& target, KernelChoice choice, DType dtype, std::int64_t m, std::int64_t n,
-                                std::int64_t k);
+                                std::int64_t k, std::int64_t run);
 kernels::AttentionKernel choose_attention(const Target& target, KernelChoice choice, DType dtype,
                                           const AttentionShape& shape);
 

@@ -45,7 +45,7 @@ void fused_mlp(const Planning& p, const MlpTensors& t) {
   const Case& c = p.c;
   const auto& kernels = fused(p.target.backend);
   const std::int64_t m = c.tokens();
-  const kernels::GemmKernel kernel = choose_gemm(p.target, p.choice, c.dtype, m, 2 * c.hidden, c.dim);
+  const kernels::GemmKernel kernel = choose_gemm(p.target, p.choice, c.dtype, m, 2 * c.hidden, c.dim, c.hidden);
   const TensorId weights = p.prepared("w_gate, w_up in pairs", 2 * c.hidden, c.dim);
   const TensorId normed = p.workspace("normed h", c.dtype, m, c.dim);
   const TensorId activation = p.workspace("activation", c.dtype, m, c.hidden);

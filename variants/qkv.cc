@@ -73,7 +73,8 @@ void fused_qkv(const Planning& p, const QkvTensors& in, const QkvResult& out) {
   const Case& c = p.c;
   const auto& kernels = fused(p.target.backend);
   const kernels::QkvShape shape = shape_of(c);
-  const kernels::GemmKernel kernel = choose_gemm(p.target, p.choice, c.dtype, shape.rows, shape.columns(), shape.dim);
+  const kernels::GemmKernel kernel =
+      choose_gemm(p.target, p.choice, c.dtype, shape.rows, shape.columns(), shape.dim, shape.head_dim);
   const TensorId normed = p.workspace("normed x", c.dtype, shape.rows, shape.dim);
   const TensorId weights = p.prepared("wq, wk, wv in pairs", shape.columns(), shape.dim);
   const TensorId v = out.v.value();

@@ -13,13 +13,15 @@ using Append = void (*)(const Planning& p);
 
 struct StandardOp {
   Op op;
-  bool has_product;  ///< or attention: `fused` then takes no fp32 on CUDA, and `fused.portable` exists
+  bool
+      has_product;  ///< or attention: `fused` then takes no fp32 on CUDA, and `fused.portable` and `fused.hopper` exist
   Append naive;
   Append library;
   Append fused;
 };
 
-/// naive, eigen and fused on the CPU; naive, cublas, fused and, where they differ, fused.portable on CUDA.
+/// naive, eigen and fused on the CPU; naive, cublas, fused and, where they differ, fused.portable and fused.hopper on
+/// CUDA.
 std::vector<Variant> standard_variants(const StandardOp& op);
 
 }  // namespace fusebench

@@ -16,6 +16,8 @@ struct PlainEpilogue {
   using Row = std::int64_t;
   struct Operands {};
 
+  using ChunksAhead = std::integral_constant<int, 1>;
+
   float* c;
   std::int64_t n;
 
@@ -139,7 +141,9 @@ TEST_CASE("a product refuses operands that its kernel cannot take") {
   const DeviceBuffer<__half> a(draw<__half>(64, 1)), weight(draw<__half>(64, 2));
   DeviceBuffer<float> c(64);
   const auto launch = [&](kernels::GemmKernel kernel, const __half* first, std::int64_t k) {
-    launch_product({Backend::cuda, nullptr}, kernel, first, weight.data(), 1, 1, k, PlainEpilogue{c.data(), 1});
+    launch_product({Backend::cuda, nullptr}, kernel, first, weight.data(), 1, 1, k, true, [&]<bool>() {
+      return PlainEpilogue{c.data(), 1};
+    });
   };
   CHECK_THROWS_AS(launch(kernels::GemmKernel::portable, a.data() + 1, 8), std::invalid_argument);
   CHECK_THROWS_AS(launch(kernels::GemmKernel::portable, a.data(), 7), std::invalid_argument);

@@ -113,10 +113,9 @@ TEST_CASE("a kernel that takes 3% longer comes out slower", "[gpu][measurement]"
                  .causal = true})};
   for (const Case& c : cases) {
     Bench bench(Backend::cuda);
-    // Without a noise table 2% are assumed, which leaves 1% for the intervals. Where the power limit moves the clock from
-    // turn to turn (attention), 200 samples reached it in one of two runs.
-    bench.measure = {
-        .warmup = 5, .samples = 400, .max_seconds = 60, .traffic = false, .verify = {.rows_per_case = 16}};
+    // Without a noise table 2% are assumed, which leaves 1% for the intervals. Where the power limit moves the clock
+    // from turn to turn (attention), 200 samples reached it in one of two runs.
+    bench.measure = {.warmup = 5, .samples = 400, .max_seconds = 60, .traffic = false, .verify = {.rows_per_case = 16}};
     const Row base = bench.run_one(c, "fused");
     const double base_us = median(base.samples_us);
     REQUIRE(base_us > 50);
