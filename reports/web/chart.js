@@ -16,7 +16,7 @@ const PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00
 
 function variantStyle(report, variant) {
   if (Object.hasOwn(VARIANT_STYLES, variant)) return VARIANT_STYLES[variant];
-  const others = [...new Set(report.rows.map((row) => row.variant))].filter((name) => !Object.hasOwn(VARIANT_STYLES, name));
+  const others = distinct(report.rows, (row) => row.variant).filter((name) => !Object.hasOwn(VARIANT_STYLES, name));
   return OTHER_STYLES[Math.max(others.indexOf(variant), 0) % OTHER_STYLES.length];
 }
 

@@ -261,8 +261,8 @@ const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 // A line an op, a column a variant: the mean ratio, and how many rows moved.
 function drawOverall(root, rows) {
   const asRun = [...rows].sort((a, b) => a.index - b.index);
-  const variants = [...new Set(asRun.map((row) => row.variant))];
-  const ops = [...new Set(asRun.map((row) => row.op))];
+  const variants = distinct(asRun, (row) => row.variant);
+  const ops = distinct(asRun, (row) => row.op);
   const cell = (some) => ({ class: "mean", text: some.length === 0 ? NONE : [formatRatio(meanRatio(some)), h("span", { class: "soft" }, `, ${plural(some.length, "row")}`),
     ["slower", "faster"].map((latency) => [latency, some.filter((row) => row.latency === latency).length]).filter(([, count]) => count > 0)
       .map(([latency, count]) => [", ", h("span", { class: latencyCss(latency) }, `${count} ${latency}`)])] });

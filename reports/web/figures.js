@@ -1,15 +1,5 @@
 // What the parts with charts of figures share: logarithmic axes, cells of tables, and short names of cases.
 
-const medianOf = (values) => {
-  const sorted = values.filter(isKnown).sort((a, b) => a - b);
-  if (sorted.length === 0) return null;
-  const half = Math.floor(sorted.length / 2);
-  return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
-};
-
-const smallest = (values) => values.reduce((best, value) => Math.min(best, value), Infinity);
-const largest = (values) => values.reduce((best, value) => Math.max(best, value), -Infinity);
-
 // A row whose latency may be drawn.
 const isTimed = (row) => row.verdict === "pass" && isKnown(row.median_us) && row.median_us > 0;
 
@@ -93,12 +83,6 @@ function shortCaseNames(ids) {
 
 function clipped(text, length) {
   return text.length > length ? `${text.slice(0, length - 1)}\u2026` : text;
-}
-
-// At most `limit` of a list, spread evenly over it.
-function thinned(list, limit) {
-  if (list.length <= limit) return list;
-  return Array.from({ length: limit }, (_, i) => list[Math.floor(i * list.length / limit)]);
 }
 
 // What the samples say of a row's speed-up over another variant: the records call the library's product cublas on the CPU, too.

@@ -185,8 +185,7 @@ const FACET_ORDERS = { latency: ["slower", "faster", "same", "unsure", "new", "g
 
 // One button for each value, where there is more than one.
 function facetButtons(facet, rows, state) {
-  const counts = new Map();
-  for (const row of rows) counts.set(String(row[facet]), (counts.get(String(row[facet])) ?? 0) + 1);
+  const counts = countBy(rows, (row) => String(row[facet]));
   if (counts.size < 2) return null;
   const order = FACET_ORDERS[facet] ?? [...counts.keys()];
   const chosen = state.get(facet);
@@ -203,10 +202,8 @@ function applyTheme(theme) {
 
 function countsOf(report) {
   const order = ["pass", "fail", "no_power", "unsupported", "error", "crashed", "timeout"];
-  const counts = new Map();
-  for (const row of report.rows) counts.set(row.verdict, (counts.get(row.verdict) ?? 0) + 1);
   const rank = (verdict) => (order.includes(verdict) ? order.indexOf(verdict) : order.length);
-  const sorted = [...counts].sort(([a], [b]) => rank(a) - rank(b));
+  const sorted = [...countBy(report.rows, (row) => row.verdict)].sort(([a], [b]) => rank(a) - rank(b));
   return h("p", { id: "counts" }, plural(report.rows.length, "row"),
     sorted.map(([verdict, count], i) => [i === 0 ? ": " : ", ", verdictText(verdict, `${count} ${verdict}`)]));
 }

@@ -69,13 +69,10 @@ function errorShare(row) {
 
 // The variants of one case in one mode, side by side.
 function groupByCase(rows) {
-  const groups = new Map();
-  for (const row of rows) {
-    const key = row.key;
-    if (!groups.has(key)) groups.set(key, { key, case_id: row.case_id, mode: row.mode, op: row.op, rows: [] });
-    groups.get(key).rows.push(row);
-  }
-  return [...groups.values()];
+  return [...groupBy(rows, (row) => row.key)].map(([key, own]) => {
+    const { case_id, mode, op } = own[0];
+    return { key, case_id, mode, op, rows: own };
+  });
 }
 
 const rowOf = (group, variant) => group.rows.find((row) => row.variant === variant) ?? null;

@@ -98,8 +98,8 @@ function correctCharts(root, view) {
     root.append(h("p", { class: "note" }, `No error is known: ${correctFirstReason(view, "rel_l2")}.`));
     return;
   }
-  const kinds = [...new Set(known.map(correctKind))];
-  const variants = [...new Set(known.map((row) => row.variant))];
+  const kinds = distinct(known, correctKind);
+  const variants = distinct(known, (row) => row.variant);
   const shown = correctThinned(known);
   append(root, [h("h3", {}, "Error as a part of its budget"), shown.length < known.length
     ? h("p", { class: "soft" }, `${shown.length} of ${plural(known.length, "row")} are drawn: the worst of each kind, and an even choice of the others.`) : null]);
@@ -114,20 +114,12 @@ const correctKind = (row) => `${row.op} ${row.dtype}`;
 // At most some thousand points: of each kind and variant the worst twenty, and every n-th of the rest.
 function correctThinned(rows) {
   if (rows.length <= CORRECT_POINTS) return rows;
-  const kinds = new Map();
-  for (const row of rows) {
-    const key = `${correctKind(row)} ${row.variant}`;
-    if (!kinds.has(key)) kinds.set(key, []);
-    kinds.get(key).push(row);
-  }
+  const kinds = groupBy(rows, (row) => `${correctKind(row)} ${row.variant}`);
   const kept = [];
   const room = Math.max(CORRECT_POINTS - 20 * kinds.size, 0);
   for (const list of kinds.values()) {
     const sorted = [...list].sort((a, b) => b.error_share - a.error_share);
-    const share = Math.floor((room * list.length) / rows.length);
-    kept.push(...sorted.slice(0, 20));
-    const rest = sorted.slice(20);
-    for (let i = 0; i < Math.min(share, rest.length); ++i) kept.push(rest[Math.floor((i * rest.length) / Math.min(share, rest.length))]);
+    kept.push(...sorted.slice(0, 20), ...thinned(sorted.slice(20), Math.floor((room * list.length) / rows.length)));
   }
   return kept.slice(0, CORRECT_POINTS);
 }
@@ -170,12 +162,7 @@ const correctError = (value) => (!isKnown(value) ? NONE : value === 0 ? "0" : va
 // --- tables ---
 
 function correctTable(view) {
-  const kinds = new Map();
-  for (const row of view.rows) {
-    const key = JSON.stringify([row.op, row.dtype, row.variant]);
-    if (!kinds.has(key)) kinds.set(key, []);
-    kinds.get(key).push(row);
-  }
+  const kinds = groupBy(view.rows, (row) => JSON.stringify([row.op, row.dtype, row.variant]));
   const n = numberCell;
   const help = (name) => columnHelp(view.report, name);
   const head = ["op", "dtype", "variant", n("rows"), n("passed"), n("worst rel_l2 / budget", help("rel_l2")), n("worst max_abs / budget", help("max_abs")), n("token rows checked", help("rows_checked")),
@@ -220,35 +207,27 @@ function correctOddities(view) {
 // A case's variants share its check, so that a mutant counts once a case. By name: in how many cases it was rejected, left out as
 // equivalent, or let through.
 function correctMutantCounts(rows) {
-  const cases = new Map();
-  for (const row of rows) {
-    if (!cases.has(row.case_id)) cases.set(row.case_id, new Map());
-    for (const mutant of row.mutants) {
-      const known = cases.get(row.case_id);
-      if (known.get(mutant.name)?.outcome !== "let through") known.set(mutant.name, { outcome: mutant.outcome, row });
+  const cases = [...groupBy(rows, (row) => row.case_id).values()].map((own) => {
+    const mutants = new Map();
+    for (const row of own) {
+      for (const { name, outcome } of row.mutants) {
+        if (mutants.get(name)?.outcome !== "let through") mutants.set(name, { name, outcome, row });
+      }
     }
-  }
-  const names = new Map();
-  for (const mutants of cases.values()) {
-    for (const [name, { outcome, row }] of mutants) {
-      if (!names.has(name)) names.set(name, { rejected: 0, equivalent: 0, through: [] });
-      const counts = names.get(name);
-      if (outcome === "rejected") ++counts.rejected;
-      else if (outcome === "equivalent") ++counts.equivalent;
-      else counts.through.push(row);
-    }
-  }
-  return { names, proved: [...cases.values()].filter((mutants) => mutants.size > 0).length, cases: cases.size };
+    return [...mutants.values()];
+  });
+  const names = [...groupBy(cases.flat(), (mutant) => mutant.name)].map(([name, all]) => {
+    const of = (outcome) => all.filter((mutant) => mutant.outcome === outcome).length;
+    const through = all.filter((mutant) => !["rejected", "equivalent"].includes(mutant.outcome)).map((mutant) => mutant.row);
+    return { name, rejected: of("rejected"), equivalent: of("equivalent"), through };
+  });
+  return { names, proved: cases.filter((mutants) => mutants.length > 0).length, cases: cases.length };
 }
 
 function correctMutantSums({ names }) {
-  const sums = { rejected: 0, equivalent: 0, through: 0 };
-  for (const counts of names.values()) {
-    sums.rejected += counts.rejected;
-    sums.equivalent += counts.equivalent;
-    sums.through += counts.through.length;
-  }
-  return { ...sums, tried: sums.rejected + sums.through };
+  const rejected = sumOf(names.map((one) => one.rejected));
+  const through = sumOf(names.map((one) => one.through.length));
+  return { rejected, through, equivalent: sumOf(names.map((one) => one.equivalent)), tried: rejected + through };
 }
 
 const CORRECT_MUTANTS = "outputs that are exactly what a kernel with one mistake would leave: the check must reject them (fusebench run --prove)";
@@ -258,8 +237,9 @@ function correctMutantTile(view, tile) {
   const sums = correctMutantSums(counts);
   const title = h("abbr", { title: CORRECT_MUTANTS }, "wrong outputs rejected");
   if (counts.proved === 0) return tile("mutants", title, NONE, `The check was not tried on wrong outputs: ${correctFirstReason(view, "mutants_tried")}.`);
+  const through = counts.names.filter((one) => one.through.length > 0).map((one) => one.name);
   return tile("mutants", title, `${sums.rejected} of ${sums.tried}`,
-    sums.through > 0 ? `${sums.through} let through: ${[...counts.names].filter(([, one]) => one.through.length > 0).map(([name]) => name).slice(0, CORRECT_NAMED).join("; ")}.`
+    sums.through > 0 ? `${sums.through} let through: ${through.slice(0, CORRECT_NAMED).join("; ")}.`
       : `None was let through, in ${plural(counts.proved, "case")}${counts.proved < counts.cases ? ` of ${counts.cases}` : ""}.`, sums.through > 0);
 }
 
@@ -268,8 +248,9 @@ function correctMutants(view) {
   if (counts.proved === 0) return null;
   const sums = correctMutantSums(counts);
   const n = (text) => ({ text, class: "n" });
-  const sorted = [...counts.names].sort(([, a], [, b]) => b.through.length - a.through.length);
-  const lines = sorted.slice(0, CORRECT_LINES).map(([name, one]) => [name, n(String(one.rejected + one.through.length)), n(String(one.rejected)), n(String(one.equivalent)),
+  const sorted = [...counts.names].sort((a, b) => b.through.length - a.through.length);
+  const lines = sorted.slice(0, CORRECT_LINES).map((one) => [
+    one.name, n(String(one.rejected + one.through.length)), n(String(one.rejected)), n(String(one.equivalent)),
     n(one.through.length > 0 ? h("span", { class: "fail" }, String(one.through.length)) : "0"), one.through.length > 0 ? rowLink(view, one.through[0]) : ""]);
   return h("details", { id: "correct-mutants", open: sums.through > 0 },
     h("summary", {}, `Proof that the check can fail: ${sums.tried} wrong outputs tried in ${plural(counts.proved, "case")}, ${sums.rejected} rejected, ${sums.through} let through`),

@@ -55,8 +55,7 @@ function environmentTable(id, label, lines) {
 function environmentFacts(view, header) {
   const device = header.device ?? {};
   const isGpu = header.backend === "cuda";
-  const modes = new Map();
-  for (const row of view.report.rows) modes.set(row.mode, (modes.get(row.mode) ?? 0) + 1);
+  const modes = countBy(view.report.rows, (row) => row.mode);
   const capability = isKnown(device.compute_capability) && device.compute_capability > 0 ? (device.compute_capability / 10).toFixed(1) : NONE;
   return environmentTable("environment-facts", "What it ran on", [
     ["device", environmentValue(device, "name")],
@@ -108,8 +107,7 @@ function environmentClocks(root, view) {
     return [h("abbr", { title: columnHelp(view.report, name) }, name), n(fourDigits(values[0])), n(fourDigits(medianOf(values))), n(fourDigits(values.at(-1))), unit, n(`${values.length} of ${rows.length}`),
       values.length > 0 ? "" : environmentReason(rows.find((row) => row.device_reason)?.device_reason, name)];
   });
-  const limits = new Map();
-  for (const row of rows) if (row.clock_limits !== null) limits.set(row.clock_limits, (limits.get(row.clock_limits) ?? 0) + 1);
+  const limits = countBy(rows.map((row) => row.clock_limits).filter((limit) => limit !== null));
   const throttled = rows.filter((row) => row.throttled_samples > 0).length;
   const unheld = rows.filter((row) => row.unheld_samples > 0).length;
   append(root, [h("div", { id: "environment-clocks" }, table("clocks, power and temperature", ["", n("least"), n("median"), n("most"), "unit", n("rows"), "why not known"], lines)),
@@ -208,7 +206,7 @@ function environmentStages(root, header) {
   const all = stages.all;
   const n = (text) => ({ text, class: "n" });
   const named = Object.entries(stages).filter(([name, seconds]) => name !== "all" && isKnown(seconds)).sort(([, a], [, b]) => b - a);
-  const rest = isKnown(all) ? all - named.reduce((sum, [, seconds]) => sum + seconds, 0) : null;
+  const rest = isKnown(all) ? all - sumOf(named.map(([, seconds]) => seconds)) : null;
   const share = (seconds) => (isKnown(all) && all > 0 && isKnown(seconds) ? formatPercent(seconds / all) : NONE);
   const lines = [...named, ...(isKnown(rest) && rest > 0 ? [["what no stage claims", rest]] : [])];
   append(root, [h("h3", {}, "Where the run's time went"), h("p", { id: "environment-measured" }, isKnown(header.measured_s)

@@ -55,7 +55,7 @@ const isHeadlineFailure = (row) => row.verdict !== "pass" && row.verdict !== "un
 function headlineFailures(view) {
   const failed = view.rows.filter(isHeadlineFailure);
   if (failed.length === 0) return null;
-  const verdicts = [...new Set(failed.map((row) => row.verdict))];
+  const verdicts = distinct(failed, (row) => row.verdict);
   const showAll = h("button", { type: "button", onclick: () => view.state.set({ verdict: verdicts, row: "" }) }, "show only these rows");
   const more = failed.length - HEADLINE_FAILURES;
   return h("div", { id: "headline-failures" },
@@ -81,8 +81,7 @@ function rowLink(view, row, text = null) {
 function headlineUnsupported(view) {
   const rows = view.rows.filter((row) => row.verdict === "unsupported");
   if (rows.length === 0) return null;
-  const reasons = new Map();
-  for (const row of rows) reasons.set(row.reason, [...(reasons.get(row.reason) ?? []), row]);
+  const reasons = groupBy(rows, (row) => row.reason);
   const lines = [...reasons].slice(0, HEADLINE_FAILURES);
   return h("details", { id: "headline-unsupported" },
     h("summary", {}, `${plural(rows.length, "row")} unsupported, by name`),
@@ -100,8 +99,8 @@ function headlineLead(view, pairs) {
       view.report.warnings.length > 0 ? " The warnings above may say why." : null);
   }
   const base = view.report.baseline;
-  const variants = [...new Set(pairs.filter((pair) => pair.baseline).map((pair) => pair.row.variant))].slice(0, 4);
-  const present = [...new Set(view.rows.map((row) => row.variant))];
+  const variants = distinct(pairs.filter((pair) => pair.baseline), (pair) => pair.row.variant).slice(0, 4);
+  const present = distinct(view.rows, (row) => row.variant);
   const sentences = variants.map((variant) => headlineCounts(view, variant, base, pairs.filter((pair) => pair.row.variant === variant && pair.baseline)));
   return h("div", { id: "headline-lead" }, sentences.length > 0 ? sentences : h("p", {}, `No row here can be held against ${base}: the only variant${present.length === 1 ? " is" : "s are"} ${present.join(", ")}.`));
 }
@@ -271,13 +270,9 @@ function headlineWorkspaceSentence(row, against, theirs) {
 function headlineTelling(pairs) {
   const known = pairs.filter((pair) => pair.baseline && isKnown(pair.row.speedup_vs_cublas));
   const blocks = known.filter((pair) => pair.row.op === "block");
-  const byOp = new Map();
-  for (const pair of blocks.length > 0 ? blocks : known) byOp.set(pair.row.op, [...(byOp.get(pair.row.op) ?? []), pair]);
-  for (const list of byOp.values()) list.sort((a, b) => b.row.median_us - a.row.median_us);
-  const chosen = new Set();
-  for (let turn = 0; chosen.size < HEADLINE_CASES && [...byOp.values()].some((list) => turn < list.length); ++turn) {
-    for (const list of byOp.values()) if (turn < list.length && chosen.size < HEADLINE_CASES) chosen.add(list[turn]);
-  }
+  const turns = [...groupBy(blocks.length > 0 ? blocks : known, (pair) => pair.row.op).values()].flatMap((list) =>
+    list.sort((a, b) => b.row.median_us - a.row.median_us).map((pair, turn) => ({ pair, turn })));
+  const chosen = new Set(turns.sort((a, b) => a.turn - b.turn).slice(0, HEADLINE_CASES).map(({ pair }) => pair));
   return pairs.filter((pair) => chosen.has(pair));
 }
 

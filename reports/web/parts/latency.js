@@ -106,7 +106,7 @@ function eventsNote(report, timed) {
 
 function samplesNote(drawn) {
   const thin = drawn.filter((one) => one.points.length < one.total);
-  const slow = drawn.reduce((sum, one) => sum + one.slow, 0);
+  const slow = sumOf(drawn.map((one) => one.slow));
   return h("p", { class: "soft small" }, "Above each name: its samples. Below it: a line from p05 to p95, a box for the median's 95% interval, a mark at the median. ",
     slow > 0 ? `${plural(slow, "sample")} ringed: the SM clock was over 5% under the row's median; they are kept. ` : "",
     drawn.some((one) => !one.hasClock) ? `No clock is known${drawn[0].row.device_reason ? `: ${drawn[0].row.device_reason}` : ""}. ` : "",
@@ -144,10 +144,10 @@ function heaped(one, byTime, isLog) {
   const bins = new Map();
   const heights = places.map((value) => {
     const bin = Math.floor((value - low) / size);
-    bins.set(bin, (bins.get(bin) ?? 0) + 1);
-    return bins.get(bin) - 1;
+    bins.set(bin, (bins.get(bin) ?? -1) + 1);
+    return bins.get(bin);
   });
-  const step = Math.min(0.05, 0.62 / largest([...bins.values()]));
+  const step = Math.min(0.05, 0.62 / (largest(heights) + 1));
   return one.points.map((point, i) => [latencyValue(one.row, point.us, byTime), heights[i] * step]);
 }
 
@@ -218,9 +218,9 @@ function orderChart(root, view, drawn, byTime) {
 // The same case cold and hot, as a stream and as a graph: only where the run has several.
 function modesOfCase(root, view, timed) {
   const all = view.report.rows.filter((row) => row.case_id === view.selected.case_id && isTimed(row));
-  const modes = [...new Set([view.selected.mode, ...all.map((row) => row.mode)])];
+  const modes = distinct([view.selected, ...all], (one) => one.mode);
   if (modes.length < 2) return;
-  const variants = [...new Set(all.map((row) => row.variant))];
+  const variants = distinct(all, (row) => row.variant);
   const find = (mode, variant) => all.find((row) => row.mode === mode && row.variant === variant) ?? null;
   const over = (mode, variant) => {
     const [one, base] = [find(mode, variant), find(view.selected.mode, variant)];

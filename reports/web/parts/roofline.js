@@ -90,7 +90,7 @@ const byteKind = (item) => (item.isCounted ? "counted" : "modelled");
 function rooflineSummary(view, roofs, items, isBySteps) {
   const own = items.filter((item) => view.selected.rows.includes(item.row));
   if (own.length === 0) return h("p", { class: "note" }, "The selected case has no row that passed and was timed.");
-  if (isBySteps) return h("p", {}, `${plural(own.length, "step")} of ${[...new Set(own.map((item) => item.row.variant))].join(", ")}. The larger a point, the more of its variant's time it takes.`);
+  if (isBySteps) return h("p", {}, `${plural(own.length, "step")} of ${distinct(own, (item) => item.row.variant).join(", ")}. The larger a point, the more of its variant's time it takes.`);
   const judged = own.map((item) => h("li", {}, h("strong", {}, variantLink(view, item.row)), ": ", roofSentence(item)));
   return h("ul", { class: "verdicts" }, judged);
 }
@@ -144,7 +144,7 @@ function rooflineChart(root, view, all, roofs, isBySteps) {
   const middle = Math.sqrt(low * high);
   const names = items.length <= ROOFLINE_NAMES;
   const chosen = new Set(view.selected.rows);
-  const share = (item) => item.us / item.row.steps.reduce((sum, step) => sum + (step.time_us ?? 0), 0);
+  const share = (item) => item.us / sumOf(item.row.steps.map((step) => step.time_us));
   const point = (item) => {
     const { color } = variantStyle(view.report, item.row.variant);
     const isChosen = !isBySteps && chosen.has(item.row);
@@ -153,7 +153,7 @@ function rooflineChart(root, view, all, roofs, isBySteps) {
       itemStyle: { color: item.isCounted ? color : "transparent", borderColor: isChosen ? cssColor("--ink") : color, borderWidth: isChosen || !item.isCounted ? 2 : 0, opacity: item.isHot ? 0.45 : 1 },
       label: { show: names, formatter: clipped(item.name, 32), position: item.x > middle ? "left" : "right" } };
   };
-  const variants = [...new Set(items.map((item) => item.row.variant))];
+  const variants = distinct(items, (item) => item.row.variant);
   const series = variants.map((variant) => {
     const own = items.filter((item) => item.row.variant === variant);
     const { color, symbol } = variantStyle(view.report, variant);
@@ -197,13 +197,10 @@ function roofBy(one) {
 
 // A thin line from variant to variant of one case: what fusing moves.
 function caseLines(items) {
-  const cases = new Map();
-  for (const item of items) {
-    const key = item.row.key;
-    cases.set(key, [...(cases.get(key) ?? []), [item.x, item.tflops]]);
-  }
-  if (cases.size > 30) return [];
-  return [...cases.values()].filter((points) => points.length > 1).map((data) => ({ type: "line", name: "one case", data, symbol: "none", silent: true, z: 1,
+  const cases = [...groupBy(items, (item) => item.row.key).values()];
+  if (cases.length > 30) return [];
+  return cases.filter((own) => own.length > 1).map((own) => ({
+    type: "line", name: "one case", data: own.map((item) => [item.x, item.tflops]), symbol: "none", silent: true, z: 1,
     lineStyle: { color: cssColor("--soft"), width: 1, opacity: 0.5 }, tooltip: { show: false } }));
 }
 
@@ -250,10 +247,10 @@ function bandwidthChart(root, view, items, roofs, isBySteps) {
     all.length > shown.length ? ` The first ${shown.length} of ${all.length} are drawn: filters show others.` : "")]);
   if (shown.length === 0) return;
   const names = isBySteps ? null : shortCaseNames(shown.map((item) => item.row.case_id));
-  const modes = new Set(shown.map((item) => item.row.mode)).size;
+  const modes = distinct(shown, (item) => item.row.mode).length;
   const name = (item) => (isBySteps ? `${item.row.variant}: ${item.name}` : `${names.get(item.row.case_id)}${modes > 1 ? `, ${item.row.mode}` : ""}, ${item.row.variant}`);
   const useful = (item) => (isBySteps ? (item.step.bytes_read + item.step.bytes_written) / item.us / 1e3 : item.row.gbps);
-  const variants = [...new Set(shown.map((item) => item.row.variant))];
+  const variants = distinct(shown, (item) => item.row.variant);
   const ink = cssColor("--ink");
   const series = variants.map((variant) => ({ type: "bar", name: variant, stack: "one", barMaxWidth: 14, itemStyle: { color: variantStyle(view.report, variant).color },
     data: shown.map((item) => (item.row.variant === variant && isKnown(useful(item)) ? { value: useful(item), row: item.row.index } : null)) }));

@@ -48,14 +48,10 @@ function familyName(row, by) {
 
 // Families with two places at least where something was timed: { name, rows, places }.
 function familiesBy(by, rows) {
-  const families = new Map();
-  for (const row of rows) {
-    const name = familyName(row, by);
-    if (name === null) continue;
-    if (!families.has(name)) families.set(name, { name, rows: [] });
-    families.get(name).rows.push(row);
-  }
-  return [...families.values()].map((family) => ({ ...family, places: placesOf(family.rows, by) })).filter((family) => new Set(family.rows.filter(isTimed).map((row) => row[by])).size > 1);
+  const families = groupBy(rows, (row) => familyName(row, by));
+  families.delete(null);
+  return [...families].map(([name, own]) => ({ name, rows: own, places: placesOf(own, by) }))
+    .filter((family) => placesOf(family.rows.filter(isTimed), by).length > 1);
 }
 
 function thinnedFamily(family, by) {
@@ -63,7 +59,7 @@ function thinnedFamily(family, by) {
   return places.size === family.places.length ? family : { ...family, places: [...places], rows: family.rows.filter((row) => places.has(row[by])) };
 }
 
-const placesOf = (rows, by) => [...new Set(rows.map((row) => row[by]))].sort((a, b) => a - b);
+const placesOf = (rows, by) => distinct(rows, (row) => row[by]).sort((a, b) => a - b);
 
 // The reader's choice; else a family of the selected case; else the one with most places.
 function chosenFamily(view, all, offered) {
@@ -96,8 +92,9 @@ function noFamilies(root, view) {
 
 // One series a variant: its timed rows by extent.
 function familySeries(family, by) {
-  const variants = [...new Set(family.rows.map((row) => row.variant))];
-  return variants.map((variant) => ({ variant, rows: family.rows.filter((row) => row.variant === variant && isTimed(row)).sort((a, b) => a[by] - b[by]) })).filter((one) => one.rows.length > 0);
+  return [...groupBy(family.rows, (row) => row.variant)]
+    .map(([variant, rows]) => ({ variant, rows: rows.filter(isTimed).sort((a, b) => a[by] - b[by]) }))
+    .filter((one) => one.rows.length > 0);
 }
 
 const isSpaced = (family, by) => family.places[0] <= 0;

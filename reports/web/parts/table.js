@@ -110,19 +110,12 @@ function sortRows(rows, sort) {
 // A line is { row }, or { group, rows } above the rows of a group.
 function linesOf(rows, group, collapsed) {
   if (group === "") return rows.map((row) => ({ row }));
-  const groups = new Map();
-  for (const row of rows) {
-    const value = String(row[group]);
-    if (!groups.has(value)) groups.set(value, []);
-    groups.get(value).push(row);
-  }
-  return [...groups].flatMap(([value, members]) =>
+  return [...groupBy(rows, (row) => String(row[group]))].flatMap(([value, members]) =>
     [{ group: value, rows: members }, ...(collapsed.has(value) ? [] : members.map((row) => ({ row })))]);
 }
 
 function countsInWords(rows) {
-  const others = new Map();
-  for (const row of rows) if (row.verdict !== "pass") others.set(row.verdict, (others.get(row.verdict) ?? 0) + 1);
+  const others = countBy(rows.map((row) => row.verdict).filter((verdict) => verdict !== "pass"));
   return [plural(rows.length, "row"), ...[...others].map(([verdict, count]) => `${count} ${verdict}`)].join(", ");
 }
 

@@ -29,9 +29,8 @@ const TRAFFIC_MOST_PIECES = 14;
 const TRAFFIC_MOST_VARIANTS = 10;
 const TRAFFIC_MOST_CASES = 60;
 
-const trafficSum = (numbers) => numbers.reduce((total, one) => total + (isKnown(one) ? one : 0), 0);
 const trafficCounted = (step) => (isKnown(step.dram_read_bytes) && isKnown(step.dram_write_bytes) ? step.dram_read_bytes + step.dram_write_bytes : null);
-const trafficDeclared = (step) => trafficSum([step.bytes_read, step.bytes_written]);
+const trafficDeclared = (step) => sumOf([step.bytes_read, step.bytes_written]);
 const trafficSigned = (value, format) => (value === 0 ? "0" : formatSigned(value, format));
 // Braces would be read as styles by the charts.
 const trafficPlain = (text) => String(text).replaceAll("{", "(").replaceAll("}", ")");
@@ -87,9 +86,9 @@ function trafficDetails(rows) {
 
 function trafficWorkspaceShare(row) {
   const workspace = new Set(row.tensors.filter((tensor) => tensor.storage === "workspace").map((tensor) => tensor.name));
-  const bytes = (touches) => trafficSum(Object.entries(touches).filter(([name]) => workspace.has(name)).map(([, size]) => size));
-  const all = trafficSum(row.steps.map(trafficDeclared));
-  return all > 0 ? trafficSum(row.steps.map((step) => bytes(step.reads) + bytes(step.writes))) / all : null;
+  const bytes = (touches) => sumOf(Object.entries(touches).filter(([name]) => workspace.has(name)).map(([, size]) => size));
+  const all = sumOf(row.steps.map(trafficDeclared));
+  return all > 0 ? sumOf(row.steps.map((step) => bytes(step.reads) + bytes(step.writes))) / all : null;
 }
 
 // A row that did not pass may have bytes and times all the same.
@@ -98,17 +97,15 @@ const trafficVerdictNotes = (rows) => rows.filter((row) => row.verdict !== "pass
 
 // Why a row has no counted bytes, or no plan.
 function trafficReasons(report, rows) {
-  const reasons = new Map();
-  const add = (reason, variant) => reasons.set(reason, [...(reasons.get(reason) ?? []), variant]);
-  for (const row of rows) {
-    if (!isKnown(row.bytes_modelled)) add(`Not modelled|${reasonOf(report, row, "bytes_modelled") ?? row.reason ?? "no reason is recorded"}`, row.variant);
-    if (!isKnown(row.measured_bytes)) add(`Not counted|${reasonOf(report, row, "dram_read_bytes") ?? row.reason ?? "no reason is recorded"}`, row.variant);
-    if (row.steps.length > 0 && !trafficHasTensors(row)) add("Not known by tensor|the record is of an older version of fusebench", row.variant);
-  }
-  return [...reasons].map(([said, variants]) => {
-    const at = said.indexOf("|");
-    return h("p", { class: "note" }, `${said.slice(0, at)} (${variants.join(", ")}): ${said.slice(at + 1)}`);
-  });
+  const missing = (said, isMissing, why) => [...groupBy(rows.filter(isMissing), why)].map(([reason, own]) =>
+    h("p", { class: "note" }, `${said} (${own.map((row) => row.variant).join(", ")}): ${reason}`));
+  const reason = (name) => (row) => reasonOf(report, row, name) ?? row.reason ?? "no reason is recorded";
+  return [
+    missing("Not modelled", (row) => !isKnown(row.bytes_modelled), reason("bytes_modelled")),
+    missing("Not counted", (row) => !isKnown(row.measured_bytes), reason("dram_read_bytes")),
+    missing("Not known by tensor", (row) => row.steps.length > 0 && !trafficHasTensors(row),
+      () => "the record is of an older version of fusebench"),
+  ];
 }
 
 // --- switches ---
@@ -133,7 +130,7 @@ function trafficSwitches(view, rows, by) {
   return h("div", { class: "switches" },
     h("fieldset", {}, h("legend", {}, "modelled bytes by"), byButton("step", true, "one piece a launch of the plan"),
       byButton("tensor", canTensor, canTensor ? "one piece a tensor that the steps read or write" : "these records have no bytes by tensor: they are of an older version")),
-    rows.length < 2 ? null : h("fieldset", {}, h("legend", {}, "variants"), [...new Set(rows.map((row) => row.variant))].map((name) =>
+    rows.length < 2 ? null : h("fieldset", {}, h("legend", {}, "variants"), distinct(rows, (row) => row.variant).map((name) =>
       h("button", { type: "button", "aria-pressed": String(!without.includes(name)), title: "leave out or bring back", onclick: () => toggle(name) }, name))));
 }
 
@@ -156,7 +153,7 @@ function trafficCompulsoryTensors(report, row) {
 
 function trafficCompulsoryPieces(report, row) {
   const tensors = trafficCompulsoryTensors(report, row);
-  const sum = trafficSum(tensors.map((tensor) => tensor.compulsory_read_bytes + tensor.compulsory_write_bytes));
+  const sum = sumOf(tensors.map((tensor) => tensor.compulsory_read_bytes + tensor.compulsory_write_bytes));
   // What does not add up is not divided.
   if (tensors.length === 0 || sum > row.bytes_compulsory) return [trafficPiece("inputs and outputs", TRAFFIC_STORAGE.op.color, row.bytes_compulsory, 0, "each input read once, each output written once\nnot divided: the record does not say by which tensor", true)];
   const pieces = tensors.map((tensor) => {
@@ -201,7 +198,7 @@ function trafficStepPieces(row, colors, readOf, writtenOf) {
 
 // What of the total is in no piece gets a piece. Less than nothing cannot be drawn: the table says it.
 function trafficClosed(pieces, total, label, hover) {
-  const rest = total - trafficSum(pieces.map(trafficPieceBytes));
+  const rest = total - sumOf(pieces.map(trafficPieceBytes));
   return rest > 0 ? [...pieces, trafficPiece(label, TRAFFIC_GREY, rest, 0, hover, true)] : pieces;
 }
 
@@ -214,13 +211,10 @@ function trafficMeasuredPieces(row, colors) {
 // Small pieces of a group (a stage, a kind of storage) become one, so that a plan of many steps can be read. The order stays.
 function trafficMerged(pieces) {
   const seen = pieces.filter((piece) => trafficPieceBytes(piece) > 0);
-  const total = trafficSum(seen.map(trafficPieceBytes));
+  const total = sumOf(seen.map(trafficPieceBytes));
   const bySize = [...seen].sort((a, b) => trafficPieceBytes(b) - trafficPieceBytes(a));
   const large = new Set(bySize.slice(0, TRAFFIC_MOST_PIECES).filter((piece) => trafficPieceBytes(piece) >= 0.01 * total));
-  const small = new Map();
-  for (const piece of bySize) {
-    if (!piece.isKept && !large.has(piece)) small.set(piece.group, [...(small.get(piece.group) ?? []), piece]);
-  }
+  const small = groupBy(bySize.filter((piece) => !piece.isKept && !large.has(piece)), (piece) => piece.group);
   return seen.flatMap((piece) => {
     const others = small.get(piece.group) ?? [];
     if (others.length < 2 || !others.includes(piece)) return [piece];
@@ -233,7 +227,7 @@ function trafficOther(pieces) {
   const group = pieces[0].group;
   const names = pieces.slice(0, 10).map((piece) => `${piece.label}: ${formatBytes(trafficPieceBytes(piece))}`);
   const hover = `${names.join("\n")}${pieces.length > 10 ? `\nand ${pieces.length - 10} more: the table has all` : ""}`;
-  return trafficPiece(`other${group ? ` ${group}` : ""} (${pieces.length})`, group ? pieces[0].color : TRAFFIC_GREY, trafficSum(pieces.map((piece) => piece.read)), trafficSum(pieces.map((piece) => piece.written)), hover);
+  return trafficPiece(`other${group ? ` ${group}` : ""} (${pieces.length})`, group ? pieces[0].color : TRAFFIC_GREY, sumOf(pieces.map((piece) => piece.read)), sumOf(pieces.map((piece) => piece.written)), hover);
 }
 
 // --- colours ---
@@ -259,7 +253,7 @@ const trafficStage = (row, step) => (row.op === "block" && step.name.includes(".
 // A step has one colour in all bars: its stage's in a block, otherwise its own.
 function trafficStepColors(rows) {
   const names = [...new Map(rows.flatMap((row) => row.steps.map((step) => [step.name, trafficStage(row, step)])))];
-  const stages = [...new Set(names.map(([, stage]) => stage))];
+  const stages = distinct(names, ([, stage]) => stage);
   const hues = PALETTE.filter((color) => color !== TRAFFIC_GREY && color !== TRAFFIC_LATE);
   const counts = new Map();
   const colors = new Map(names.map(([name, stage], i) => {
@@ -318,7 +312,7 @@ function trafficDrawBars(root, view, rows, by) {
   const bars = trafficBars(view, rows, by);
   // A gap between variants.
   const lines = bars.flatMap((bar, i) => (i > 0 && i % 3 === 0 ? [null, bar] : [bar]));
-  const most = Math.max(...bars.map((bar) => Math.max(bar.total ?? 0, trafficSum(bar.pieces.map(trafficPieceBytes)))), 1);
+  const most = Math.max(...bars.map((bar) => Math.max(bar.total ?? 0, sumOf(bar.pieces.map(trafficPieceBytes)))), 1);
   const interval = trafficNiceStep(most);
   const names = lines.map((bar) => (bar === null ? "" : bar.kind === "compulsory" ? `${trafficPlain(bar.row.variant)}  ${bar.kind}` : bar.kind));
   const left = Math.min(Math.max(...names.map((name) => name.length)) * 7 + 14, 240);
@@ -395,7 +389,7 @@ function trafficStepTable(report, rows) {
     const steps = row.steps.map((step) => [row.variant, step.name, step.kernel, trafficCell(step.bytes_read), trafficCell(step.bytes_written),
       trafficCell(step.dram_read_bytes, reasonOf(report, step, "dram_read_bytes", columns) ?? why), trafficCell(step.dram_write_bytes, reasonOf(report, step, "dram_write_bytes", columns) ?? why),
       { text: trafficRatio(trafficCounted(step), trafficDeclared(step)), class: "n" }]);
-    const sum = (name) => (row.steps.length && row.steps.every((step) => isKnown(step[name])) ? trafficSum(row.steps.map((step) => step[name])) : null);
+    const sum = (name) => (row.steps.length && row.steps.every((step) => isKnown(step[name])) ? sumOf(row.steps.map((step) => step[name])) : null);
     const late = row.dram_late_write_bytes;
     const difference = (plan, steps) => (isKnown(plan) && isKnown(steps) ? { text: trafficSigned(plan - steps, formatMb), class: "n" } : trafficCell(null, why));
     const readDifference = difference(row.dram_read_bytes, sum("dram_read_bytes"));
@@ -441,8 +435,7 @@ function trafficOverview(root, view) {
 
 // A line an op: it says something of all rows, however many there are.
 function trafficRatioTable(ratios) {
-  const ops = [...new Set(ratios.map(({ row }) => row.op))];
-  const variants = [...new Set(ratios.map(({ row }) => row.variant))];
+  const variants = distinct(ratios, ({ row }) => row.variant);
   const n = numberCell;
   const cell = (list) => {
     const sorted = list.map((one) => one.ratio).sort((a, b) => a - b);
@@ -450,8 +443,7 @@ function trafficRatioTable(ratios) {
     if (sorted.length === 0) return n(NONE, "no such row has bytes");
     return n(sorted.length === 1 ? formatTimes(middle) : formatTimes(middle, sorted[0], sorted.at(-1)), `${plural(sorted.length, "row")}: median${sorted.length > 1 ? " [least, most]" : ""}`);
   };
-  const lines = ops.map((op) => {
-    const list = ratios.filter(({ row }) => row.op === op);
+  const lines = [...groupBy(ratios, ({ row }) => row.op)].map(([op, list]) => {
     return [op, n(String(list.length)), n(String(list.filter((one) => one.isCounted).length)), ...variants.map((variant) => cell(list.filter(({ row }) => row.variant === variant)))];
   });
   return h("div", { class: "by-op" }, table("bytes over compulsory bytes, by op", ["op", n("rows"), n("counted", "rows whose bytes were counted; the others' are modelled"),
@@ -485,7 +477,7 @@ function trafficDrawDots(root, view, ratios) {
   const names = trafficShortNames(groups).map(trafficPlain);
   const drawn = ratios.filter(({ row, ratio }) => place.has(row) && ratio > 0);
   if (drawn.length === 0) return;
-  const variants = [...new Set(drawn.map(({ row }) => row.variant))];
+  const variants = distinct(drawn, ({ row }) => row.variant);
   const left = Math.min(Math.max(...names.map((name) => name.length)) * 6.5 + 14, (root.clientWidth || 900) * 0.45);
   const least = Math.min(...drawn.map(({ ratio }) => ratio), 1);
   const series = variants.map((variant) => {

@@ -93,31 +93,24 @@ function waterfallCuts(nodes) {
 }
 
 // Steps belong together where one hands the other a tensor that only its variant stores, and where they write the same tensor.
-function waterfallJoined(nodes, cuts, mayJoin, others = () => false) {
+function waterfallJoined(nodes, cuts, mayJoin, isOther = () => false) {
   const sets = new WaterfallSets(nodes.length);
-  const first = new Map();
-  const writers = new Map();
-  nodes.forEach((node, i) => Object.keys(node.step.writes).forEach((name) => {
-    const key = cuts.has(name) ? `both ${name}` : `${node.side} ${name}`;
-    writers.set(key, [...(writers.get(key) ?? []), i]);
-  }));
-  for (const same of writers.values()) same.forEach((i) => { if (mayJoin(nodes[i], nodes[same[0]]) || nodes[i].side !== nodes[same[0]].side) sets.join(i, same[0]); });
-  nodes.forEach((node, i) => Object.keys(node.step.reads).forEach((name) => {
+  const keyOf = (node, name) => (cuts.has(name) ? `both ${name}` : `${node.side} ${name}`);
+  const writes = nodes.flatMap((node, i) => Object.keys(node.step.writes).map((name) => ({ i, key: keyOf(node, name) })));
+  const writers = groupBy(writes, ({ key }) => key);
+  for (const [{ i: first }, ...others] of writers.values()) {
+    for (const { i } of others) {
+      if (mayJoin(nodes[i], nodes[first]) || nodes[i].side !== nodes[first].side) sets.join(i, first);
+    }
+  }
+  nodes.forEach((node, reader) => Object.keys(node.step.reads).forEach((name) => {
     if (cuts.has(name)) return;
-    for (const writer of writers.get(`${node.side} ${name}`) ?? []) if (mayJoin(nodes[writer], node)) sets.join(i, writer);
+    for (const { i } of writers.get(keyOf(node, name)) ?? []) if (mayJoin(nodes[i], node)) sets.join(reader, i);
   }));
-  nodes.forEach((node, i) => {
-    if (!others(node)) return;
-    if (first.has("others")) sets.join(i, first.get("others"));
-    else first.set("others", i);
-  });
-  const groups = new Map();
-  nodes.forEach((node, i) => {
-    const root = sets.find(i);
-    if (!groups.has(root)) groups.set(root, { nodes: [] });
-    groups.get(root).nodes.push(node);
-  });
-  return [...groups.values()].map((group) => waterfallSides(group.nodes));
+  const [host, ...rest] = [...nodes.keys()].filter((i) => isOther(nodes[i]));
+  for (const i of rest) sets.join(i, host);
+  const groups = groupBy([...nodes.keys()], (i) => sets.find(i));
+  return [...groups.values()].map((own) => waterfallSides(own.map((i) => nodes[i])));
 }
 
 function waterfallSides(nodes, how = "tensors") {
@@ -125,7 +118,7 @@ function waterfallSides(nodes, how = "tensors") {
   return { nodes, how, before: of("before"), after: of("after") };
 }
 
-const waterfallFlops = (steps) => trafficSum(steps.map((step) => step.flops));
+const waterfallFlops = (steps) => sumOf(steps.map((step) => step.flops));
 const waterfallIsMatched = (group) => group.before.length > 0 && group.after.length > 0;
 const waterfallSameFlops = (group) => Math.abs(waterfallFlops(group.before) - waterfallFlops(group.after)) <= 1e-6 * waterfallFlops(group.before);
 
@@ -189,7 +182,7 @@ function waterfallLine(report, before, after, group) {
   const eventPair = report.header?.ceilings?.event_pair_us ?? 0;
   const change = (figure) => {
     const known = [...group.before, ...group.after].every((step) => isKnown(figure(step)));
-    return known ? trafficSum(group.after.map(figure)) - trafficSum(group.before.map(figure)) : null;
+    return known ? sumOf(group.after.map(figure)) - sumOf(group.before.map(figure)) : null;
   };
   return { label: waterfallLabel(group), group, modelled: change(trafficDeclared), counted: change(trafficCounted),
     us: change((step) => (isKnown(step.time_us) ? step.time_us - eventPair : null)), ...waterfallPredicted(report, before, after, group) };
@@ -200,7 +193,7 @@ const waterfallLabel = (group) => (waterfallIsMatched(group) ? group.after.map((
 // Bytes predict the time of steps without FLOPs: at best the bandwidth ceiling. Gives { predicted, why }.
 function waterfallPredicted(report, before, after, group) {
   const gbps = report.header?.ceilings?.bandwidth_gbps?.value;
-  const bytes = (steps) => trafficSum(steps.filter((step) => !(step.flops > 0)).map(trafficDeclared));
+  const bytes = (steps) => sumOf(steps.filter((step) => !(step.flops > 0)).map(trafficDeclared));
   const none = (why) => ({ predicted: null, why });
   if (!(gbps > 0)) return none("no bandwidth ceiling is known");
   if (before.cache === "hot" || after.cache === "hot") return none("hot: L2 holds much of what the plan reads, so that bytes at the bandwidth ceiling say little");
@@ -213,7 +206,9 @@ function waterfallPredicted(report, before, after, group) {
 function waterfallTensors(pair, group) {
   const touched = (steps) => {
     const all = new Map();
-    for (const step of steps) for (const touches of [step.reads, step.writes]) for (const [name, bytes] of Object.entries(touches)) all.set(name, (all.get(name) ?? 0) + bytes);
+    for (const [name, bytes] of steps.flatMap((step) => [...Object.entries(step.reads), ...Object.entries(step.writes)])) {
+      all.set(name, (all.get(name) ?? 0) + bytes);
+    }
     return all;
   };
   const storage = new Map([...pair.before.tensors, ...pair.after.tensors].map((tensor) => [tensor.name, tensor.storage]));
@@ -263,8 +258,8 @@ function waterfallMost(pair) {
 }
 
 function waterfallAdvice(row) {
-  const all = trafficSum(row.steps.map((step) => step.time_us));
-  const products = trafficSum(row.steps.filter((step) => step.flops > 0).map((step) => step.time_us));
+  const all = sumOf(row.steps.map((step) => step.time_us));
+  const products = sumOf(row.steps.filter((step) => step.flops > 0).map((step) => step.time_us));
   if (!(all > 0) || products < 0.5 * all) return null;
   return h("p", {}, `Steps with matrix products take ${formatPercent(products / all)} of the time of ${row.variant}'s steps. FLOPs decide there: bytes saved do not predict time.`);
 }
@@ -308,7 +303,7 @@ function waterfallFewer(lines, changeOf) {
   const known = lines.filter((line) => isKnown(changeOf(line)));
   const large = new Set([...known].sort((a, b) => Math.abs(changeOf(b)) - Math.abs(changeOf(a))).slice(0, WATERFALL_MOST_BARS - 1));
   const small = known.filter((line) => !large.has(line));
-  const sum = (name) => (small.every((line) => isKnown(line[name])) ? trafficSum(small.map((line) => line[name])) : null);
+  const sum = (name) => (small.every((line) => isKnown(line[name])) ? sumOf(small.map((line) => line[name])) : null);
   const other = { label: `${small.length} smaller changes`, modelled: sum("modelled"), counted: sum("counted"), us: sum("us"), predicted: null, why: "the table has each",
     group: { how: "stage", before: small.flatMap((line) => line.group.before), after: small.flatMap((line) => line.group.after) } };
   return [...lines.filter((line) => large.has(line)), other];
@@ -432,7 +427,7 @@ function waterfallTable(report, pair) {
     hasTensors ? waterfallTensorCell(pair, line.group) : { text: NONE, title: "these records have no bytes by tensor: they are of an older version" },
     n(line.modelled, formatMb, "not declared"), n(line.counted, formatMb, whyBytes),
     { ...n(line.predicted, formatUs, line.why), title: line.why }, n(line.us, formatUs, "not all of these steps were timed")]);
-  const sum = (name) => trafficSum(pair.lines.map((line) => line[name]));
+  const sum = (name) => sumOf(pair.lines.map((line) => line[name]));
   const change = (name) => (isKnown(pair.before[name]) && isKnown(pair.after[name]) ? pair.after[name] - pair.before[name] : null);
   const rest = (total, name) => (total === null ? null : waterfallClean(total - sum(name), total));
   const totals = { modelled: change("bytes_modelled"), counted: change("measured_bytes"), us: change("median_us") };
