@@ -49,6 +49,9 @@ function axisBytes(bytes) {
 // "1.500 ms" as "1.5 ms".
 const withoutZeros = (text) => text.replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ");
 
+const timesCompulsory = (row) =>
+  `${formatTimes(row.moved_bytes / row.bytes_compulsory)} the compulsory ${formatBytes(row.bytes_compulsory)}`;
+
 // --- tables ---
 
 const numberCell = (text, title = null) => ({ text, class: "n", title });

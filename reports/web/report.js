@@ -19,16 +19,39 @@ function readerOf(names) {
 function decodeReport(data) {
   const columns = data.columns.map(([name, unit, description, reason]) => ({ name, unit, description, reason }));
   const stepColumns = data.step_columns.map(([name, unit, description, reason]) => ({ name, unit, description, reason }));
-  const Step = readerOf([...stepColumns.map((column) => column.name), "reads", "writes"]);
+  const Step = stepReader(stepColumns.map((column) => column.name));
   const Row = rowReader(columns.map((column) => column.name), { Step, Tensor: readerOf(data.tensor_keys), Mutant: readerOf(data.mutant_keys) });
   const rows = data.rows.map((packed, index) => new Row(packed, index));
   return { ...data, columns, stepColumns, rows, groups: groupByCase(rows) };
 }
 
+const together = (read, written) => (isKnown(read) && isKnown(written) ? read + written : null);
+
+// Bytes of rows and steps, reads and writes together. What they moved is as measured, where it was, else as modelled.
+const withBytes = (Reader) => class extends Reader {
+  get measured_bytes() { return together(this.dram_read_bytes, this.dram_write_bytes); }
+  get isMeasured() { return this.measured_bytes !== null; }
+  get moved_bytes() { return this.measured_bytes ?? this.bytes_modelled; }
+};
+
+const bytesKind = ({ isMeasured }) => (isMeasured ? "counted" : "modelled");
+
+// Bytes of rows beside each other are of one kind: measured where all of them were, else modelled.
+function bytesOfOneKind(rows) {
+  const isMeasured = rows.length > 0 && rows.every((row) => row.isMeasured);
+  return { isMeasured, of: (row) => (isMeasured ? row.measured_bytes : row.bytes_modelled) };
+}
+
+function stepReader(names) {
+  return class Step extends withBytes(readerOf([...names, "reads", "writes"])) {
+    get bytes_modelled() { return together(this.bytes_read, this.bytes_written); }
+  };
+}
+
 // A row's columns, and what the page makes of them.
 function rowReader(names, { Step, Tensor, Mutant }) {
   const caseId = names.indexOf("case_id");
-  return class Row extends readerOf(names) {
+  return class Row extends withBytes(readerOf(names)) {
     constructor(packed, index) {
       super(packed.values);
       this.packed = packed;
@@ -44,13 +67,16 @@ function rowReader(names, { Step, Tensor, Mutant }) {
     get steps() { return (this.madeSteps ??= this.more[2].map((values) => new Step(values))); }
     get tensors() { return (this.madeTensors ??= this.more[3].map((values) => new Tensor(values))); }
     get mutants() { return (this.madeMutants ??= this.more[4].map((values) => new Mutant(values))); }
-    get measured_bytes() { return isKnown(this.dram_read_bytes) && isKnown(this.dram_write_bytes) ? this.dram_read_bytes + this.dram_write_bytes : null; }
     get error_share() {
-      if (this.madeShare === undefined) this.madeShare = errorShare(this);
+      if (this.madeShare === undefined) {
+        const shares = ERROR_MEASURES.map((name) => errorShare(this, name)).filter((share) => share !== null);
+        this.madeShare = shares.length > 0 ? Math.max(...shares) : null;
+      }
       return this.madeShare;
     }
     get search() {
-      return (this.madeSearch ??= [this.case_id, this.variant, this.mode, this.verdict, this.kernel, this.reason].filter(Boolean).join(" ").toLowerCase());
+      return (this.madeSearch ??= [this.case_id, this.variant, this.mode, this.verdict, this.kernel, this.reason]
+        .filter(Boolean).join(" ").toLowerCase());
     }
   };
 }
@@ -59,12 +85,13 @@ function modeOf(row) {
   return [row.cache, row.graph ? "graph" : null, row.load].filter(Boolean).join(", ");
 }
 
-// Worst of rel_l2 and max_abs over their budgets: at most 1 passes.
-function errorShare(row) {
-  const shares = [["rel_l2", "budget_rel_l2"], ["max_abs", "budget_max_abs"]]
-    .filter(([error, budget]) => isKnown(row[error]) && isKnown(row[budget]))
-    .map(([error, budget]) => (row[budget] > 0 ? row[error] / row[budget] : row[error] > 0 ? Infinity : 0));
-  return shares.length > 0 ? Math.max(...shares) : null;
+const ERROR_MEASURES = ["rel_l2", "max_abs"];
+
+// An error as a part of its budget: at most 1 passes. Infinity where nothing may be wrong and something is.
+function errorShare(row, name) {
+  const [error, budget] = [row[name], row[`budget_${name}`]];
+  if (!isKnown(error) || !isKnown(budget)) return null;
+  return budget > 0 ? error / budget : error > 0 ? Infinity : 0;
 }
 
 // The variants of one case in one mode, side by side.

@@ -3,7 +3,6 @@ const CORRECT_POINTS = 3000;
 const CORRECT_LINES = 200;
 const CORRECT_WORST = 50;
 const CORRECT_NAMED = 20;
-const CORRECT_MEASURES = [{ name: "rel_l2", budget: "budget_rel_l2", title: "rel_l2 / its budget" }, { name: "max_abs", budget: "budget_max_abs", title: "max_abs / its budget" }];
 
 PARTS.push({
   id: "correctness", order: 70, title: "Correctness",
@@ -15,13 +14,6 @@ PARTS.push({
   },
 });
 
-// An error as a part of its budget; Infinity where nothing may be wrong and something is.
-function correctShare(row, measure) {
-  const [error, budget] = [row[measure.name], row[measure.budget]];
-  if (!isKnown(error) || !isKnown(budget)) return null;
-  return budget > 0 ? error / budget : error > 0 ? Infinity : 0;
-}
-
 function correctShareText(share) {
   if (share === Infinity) return "no budget";
   if (share > 0 && share < 0.01) return `${fourDigits(share * 100)}%`;
@@ -30,15 +22,20 @@ function correctShareText(share) {
 
 // Figures of many rows in one pass; `null`s are counted as not known.
 function correctSums(rows) {
-  const sums = { rows: rows.length, known: 0, checked: 0, total: 0, measured: 0, nonfinite: 0, close: 0, closeKnown: 0, same: 0, sameKnown: 0, worst: null, shares: CORRECT_MEASURES.map(() => null) };
+  const sums = { known: 0, checked: 0, total: 0, checkedRows: 0, nonfinite: 0, close: 0, closeKnown: 0, same: 0,
+    sameKnown: 0, worst: null, shares: ERROR_MEASURES.map(() => null) };
   for (const row of rows) {
     if (row.error_share !== null) ++sums.known;
     if (row.error_share !== null && (sums.worst === null || row.error_share > sums.worst.error_share)) sums.worst = row;
-    CORRECT_MEASURES.forEach((measure, i) => {
-      const share = correctShare(row, measure);
+    ERROR_MEASURES.forEach((name, i) => {
+      const share = errorShare(row, name);
       if (share !== null && (sums.shares[i] === null || share > sums.shares[i])) sums.shares[i] = share;
     });
-    if (isKnown(row.rows_checked) && isKnown(row.rows_total)) { sums.checked += row.rows_checked; sums.total += row.rows_total; ++sums.measured; }
+    if (isKnown(row.rows_checked) && isKnown(row.rows_total)) {
+      sums.checked += row.rows_checked;
+      sums.total += row.rows_total;
+      ++sums.checkedRows;
+    }
     sums.nonfinite += isKnown(row.nonfinite) ? row.nonfinite : 0;
     if (typeof row.seed_allclose === "boolean") { ++sums.closeKnown; sums.close += row.seed_allclose; }
     if (typeof row.deterministic === "boolean") { ++sums.sameKnown; sums.same += row.deterministic; }
@@ -60,7 +57,7 @@ function correctTiles(view) {
     tile("worst", ["worst error / ", word("budget")], sums.worst === null ? NONE : correctShareText(sums.worst.error_share),
       sums.worst === null ? `Nothing was checked: ${why("rel_l2")}.` : [over > 0 ? `${plural(over, "row")} over the budget. The worst: ` : "Nearest to its budget: ", rowLink(view, sums.worst)], over > 0),
     tile("checked", h("abbr", { title: help("rows_checked") }, "token rows checked"), sums.total > 0 ? correctPercentDown(sums.checked / sums.total) : NONE,
-      sums.total > 0 ? `${sums.checked} of ${sums.total} in ${plural(sums.measured, "row")}${sums.checked < sums.total ? "; the others are held against naive's" : ""}.` : `Not known: ${why("rows_checked")}.`),
+      sums.total > 0 ? `${sums.checked} of ${sums.total} in ${plural(sums.checkedRows, "row")}${sums.checked < sums.total ? "; the others are held against naive's" : ""}.` : `Not known: ${why("rows_checked")}.`),
     tile("deterministic", h("abbr", { title: help("deterministic") }, "deterministic"), correctPart(sums.same, sums.sameKnown),
       sums.sameKnown === 0 ? `Not known: ${why("deterministic")}.` : sums.same === sums.sameKnown ? "Every launch gave the same bits." : `${plural(sums.sameKnown - sums.same, "row")} gave other bits when launched again.`),
     tile("seed_allclose", h("abbr", { title: help("seed_allclose") }, "within the seed's own tolerance"), correctPart(sums.close, sums.closeKnown),
@@ -104,9 +101,9 @@ function correctCharts(root, view) {
   append(root, [h("h3", {}, "Error as a part of its budget"), shown.length < known.length
     ? h("p", { class: "soft" }, `${shown.length} of ${plural(known.length, "row")} are drawn: the worst of each kind, and an even choice of the others.`) : null]);
   // Both places are there before a chart takes its width from one.
-  const frames = CORRECT_MEASURES.map(() => h("div"));
+  const frames = ERROR_MEASURES.map(() => h("div"));
   root.append(h("div", { class: "pair" }, frames));
-  CORRECT_MEASURES.forEach((measure, i) => correctChart(frames[i], view, measure, { kinds, variants, shown }));
+  ERROR_MEASURES.forEach((name, i) => correctChart(frames[i], view, name, { kinds, variants, shown }));
 }
 
 const correctKind = (row) => `${row.op} ${row.dtype}`;
@@ -124,8 +121,8 @@ function correctThinned(rows) {
   return kept.slice(0, CORRECT_POINTS);
 }
 
-function correctChart(root, view, measure, { kinds, variants, shown }) {
-  const shares = shown.map((row) => correctShare(row, measure));
+function correctChart(root, view, name, { kinds, variants, shown }) {
+  const shares = shown.map((row) => errorShare(row, name));
   const positive = shares.filter((share) => share > 0 && share < Infinity);
   const least = Math.max(Math.min(0.1, ...positive), 1e-6);
   const most = Math.min(Math.max(2, ...positive), 1e6);
@@ -140,20 +137,21 @@ function correctChart(root, view, measure, { kinds, variants, shown }) {
     return { name: variant, type: "scatter", symbol: style.symbol, symbolSize: 8, symbolOffset: [0, (i - (variants.length - 1) / 2) * beside], itemStyle: { color: style.color, opacity: 0.7 }, data,
       markLine: i > 0 ? undefined : { silent: true, symbol: "none", animation: false, label: { formatter: "budget", color: cssColor("--bad"), position: "start" }, lineStyle: { color: cssColor("--bad"), type: "solid" }, data: [{ xAxis: 1 }] } };
   });
-  drawChart(root, `${measure.title} by op, dtype and variant; the figures are in the table below`, {
-    title: { text: measure.title, left: 0, top: 0, textStyle: { fontSize: 13, fontWeight: 600, color: cssColor("--ink") } },
+  drawChart(root, `${name} / its budget by op, dtype and variant; the figures are in the table below`, {
+    title: { text: `${name} / its budget`, left: 0, top: 0, textStyle: { fontSize: 13, fontWeight: 600, color: cssColor("--ink") } },
     grid: { left: room + 16, right: 24, top: 62, bottom: 44 },
     legend: { top: 20, left: 0, right: 40 },
-    tooltip: { trigger: "item", formatter: (item) => correctTip(view.report.rows[item.data.row], measure) },
+    tooltip: { trigger: "item", formatter: (item) => correctTip(view.report.rows[item.data.row], name) },
     xAxis: { type: "log", min: 10 ** Math.floor(Math.log10(least)), max: most <= 2 ? 2 : 10 ** Math.ceil(Math.log10(most)), axisLabel: { formatter: (value) => String(Number(value.toPrecision(3))) } },
     yAxis: { type: "category", data: kinds, inverse: true, axisTick: { show: false }, splitLine: { show: true, lineStyle: { color: cssColor("--line"), opacity: 0.5 } } },
     series,
   }, { height: 120 + kinds.length * 34, onclick: (item) => { if (item.data?.row !== undefined) view.open(view.report.rows[item.data.row]); } });
 }
 
-function correctTip(row, measure) {
-  const share = correctShare(row, measure);
-  return [row.key, row.variant, `${measure.name} ${correctError(row[measure.name])} of ${correctError(row[measure.budget])}: ${share === 0 ? "exact" : correctShareText(share)}`,
+function correctTip(row, name) {
+  const share = errorShare(row, name);
+  const said = share === 0 ? "exact" : correctShareText(share);
+  return [row.key, row.variant, `${name} ${correctError(row[name])} of ${correctError(row[`budget_${name}`])}: ${said}`,
     `token rows checked: ${row.rows_checked} of ${row.rows_total}`, `verdict: ${row.verdict}`, "click: show it in the table"].join("\n");
 }
 
@@ -189,7 +187,9 @@ function correctWorst(view) {
   const n = (text) => ({ text, class: "n" });
   return h("details", { id: "correct-worst" }, h("summary", {}, known.length > lines.length ? `The ${lines.length} rows nearest to their budgets, of ${known.length}` : "Every row, nearest to its budget first"),
     table("rows nearest to their budgets", ["row", "verdict", n("rel_l2"), n("budget"), n("share"), n("max_abs"), n("budget"), n("share"), n("token rows checked")], lines.map((row) => [
-      rowLink(view, row), verdictText(row.verdict), ...CORRECT_MEASURES.flatMap((measure) => [n(correctError(row[measure.name])), n(correctError(row[measure.budget])), n(correctShareText(correctShare(row, measure)))]),
+      rowLink(view, row), verdictText(row.verdict),
+      ...ERROR_MEASURES.flatMap((name) => [correctError(row[name]), correctError(row[`budget_${name}`]),
+        correctShareText(errorShare(row, name))].map((text) => n(text))),
       n(isKnown(row.rows_checked) ? `${row.rows_checked} of ${row.rows_total}` : NONE)])));
 }
 

@@ -37,11 +37,8 @@ function headlineContenders(report, rows) {
 function headlinePair(report, group, row) {
   const other = (variant) => (row.variant === variant ? null : rowOf(group, variant));
   const pair = { group, row, baseline: row.variant === "naive" ? null : other(report.baseline), naive: other("naive") };
-  // Counted bytes are compared with counted ones only.
-  const rows = [row, pair.baseline, pair.naive].filter((one) => one && one.verdict === "pass");
-  pair.isCounted = rows.length > 0 && rows.every((one) => isKnown(one.measured_bytes));
-  pair.bytes = (one) => (one === null ? null : pair.isCounted ? one.measured_bytes : one.bytes_modelled);
-  return pair;
+  const { isMeasured, of } = bytesOfOneKind([row, pair.baseline, pair.naive].filter((one) => one?.verdict === "pass"));
+  return { ...pair, isMeasured, bytes: (one) => (one === null ? null : of(one)) };
 }
 
 const headlineRatio = (a, b) => (isKnown(a) && isKnown(b) && b > 0 ? a / b : null);
@@ -112,7 +109,7 @@ function headlineCounts(view, variant, base, pairs) {
   const bytes = pairs.map((pair) => headlineRatio(pair.bytes(pair.row), pair.bytes(pair.baseline))).filter(isKnown);
   const fewer = bytes.filter((ratio) => ratio < 0.99).length;
   const unsure = count("same", "noise", "few");
-  const how = pairs.every((pair) => pair.isCounted) ? "" : pairs.some((pair) => pair.isCounted) ? " (some modelled)" : " (modelled)";
+  const how = pairs.every((pair) => pair.isMeasured) ? "" : pairs.some((pair) => pair.isMeasured) ? " (some modelled)" : " (modelled)";
   const said = [["faster", "pass", count("faster")], ["slower", "fail", count("slower")]].filter(([, , number]) => number > 0).map(([kind, css, number], i) =>
     [i > 0 ? ", " : "", h("strong", { class: css }, i > 0 ? `${kind} in ${number}` : `${kind} than ${base} in ${number} of ${plural(known, "case")}`)]);
   const doubt = h("abbr", { title: "the speed-up's 95% interval includes 1, there are too few samples for one, or the difference is no larger than that of one variant timed twice in this run" }, "show no difference");
@@ -195,10 +192,10 @@ const headlineSmall = (part) => `${(part * 100).toFixed(1)}%`;
 function headlineBytesTile(view, pair) {
   const { row } = pair;
   const against = pair.baseline ?? pair.naive;
-  const kind = pair.isCounted ? word("measured bytes", "HBM bytes, counted") : [word("modelled bytes", "bytes, modelled"), " (not counted)"];
+  const kind = pair.isMeasured ? word("measured bytes", "HBM bytes, counted") : [word("modelled bytes", "bytes, modelled"), " (not counted)"];
   const needed = isKnown(row.bytes_compulsory) ? h("p", { class: "soft" }, "the op needs ", h("abbr", { title: columnHelp(view.report, "bytes_compulsory") }, formatBytes(row.bytes_compulsory))) : null;
   const ratio = against ? headlineRatio(pair.bytes(row), pair.bytes(against)) : null;
-  const why = (one) => headlineWhy(view.report, one, pair.isCounted ? "dram_read_bytes" : "bytes_modelled");
+  const why = (one) => headlineWhy(view.report, one, pair.isMeasured ? "dram_read_bytes" : "bytes_modelled");
   return headlineTile(view, pair, { id: "bytes", title: [`${row.variant}: `, kind], of: pair.bytes, format: formatBytes, note: needed, isBad: isKnown(ratio) && ratio > 1.01,
     beside: (other) => headlineShareText(headlineRatio(pair.bytes(row), pair.bytes(other)), row, other), why,
     sentence: headlineBytesSentence(view.report, pair, against, ratio, why(row)) });
@@ -216,10 +213,10 @@ function headlinePart(ratio) {
 
 function headlineBytesSentence(report, pair, against, ratio, why) {
   const { row } = pair;
-  const verb = pair.isCounted ? "moves" : "declares";
+  const verb = pair.isMeasured ? "moves" : "declares";
   if (!isKnown(pair.bytes(row))) return `${row.variant}'s bytes are not known: ${why ?? "they are not in the records"}.`;
   const mine = `${row.variant} ${verb} ${formatBytes(pair.bytes(row))}`;
-  const uncounted = pair.isCounted ? "" : ` Nothing was counted${headlineUncountedWhy(report, pair)}.`;
+  const uncounted = pair.isMeasured ? "" : ` Nothing was counted${headlineUncountedWhy(report, pair)}.`;
   if (!against || ratio === null) return `${mine}.${uncounted}`;
   const theirs = `${against.variant}'s ${formatBytes(pair.bytes(against))}`;
   if (Math.abs(ratio - 1) <= 0.01) return `${mine}, as much as ${theirs}.${uncounted}`;
@@ -227,7 +224,7 @@ function headlineBytesSentence(report, pair, against, ratio, why) {
 }
 
 function headlineUncountedWhy(report, pair) {
-  const reason = [pair.row, pair.baseline, pair.naive].map((row) => (row && !isKnown(row.measured_bytes) ? row.traffic_reason : null)).find(Boolean);
+  const reason = [pair.row, pair.baseline, pair.naive].map((row) => (row && !row.isMeasured ? row.traffic_reason : null)).find(Boolean);
   return reason ? `: ${reason}` : "";
 }
 
@@ -297,7 +294,7 @@ function headlineChart(root, view, pairs) {
   const space = told.map((pair) => headlineRatio(pair.row.workspace_bytes, pair.baseline.workspace_bytes)).map((ratio) => (ratio > 0 ? ratio : null));
   const known = [...time, ...bytes, ...space, ...ends.flat(), 1].filter((value) => isKnown(value) && value > 0);
   const points = (values) => values.map((value, i) => (isKnown(value) ? [value, i] : null)).filter(Boolean);
-  const how = told.every((pair) => pair.isCounted) ? "bytes, counted" : told.some((pair) => pair.isCounted) ? "bytes, some modelled" : "bytes, modelled";
+  const how = told.every((pair) => pair.isMeasured) ? "bytes, counted" : told.some((pair) => pair.isMeasured) ? "bytes, some modelled" : "bytes, modelled";
   const room = Math.min(Math.max(...names.map((name) => name.length)) * 7, root.clientWidth * 0.4);
   drawChart(root, `time, bytes and workspace as a part of ${base}'s; the figures are in the table below`, {
     grid: { left: room + 16, right: 24, top: 56, bottom: 8 },
@@ -328,7 +325,7 @@ function headlineTip(report, pair) {
   return [pair.group.key, `${row.variant} against ${baseline.variant}`,
     line("time", formatTime(row.median_us), formatTime(baseline.median_us), headlineRatio(row.median_us, baseline.median_us)),
     `speed-up: ${formatTimes(row.speedup_vs_cublas, row.speedup_vs_cublas_lo, row.speedup_vs_cublas_hi)}, ${HEADLINE_SHORT[judgeSpeedup(report, row, "cublas").kind]}`,
-    line(pair.isCounted ? "bytes, counted" : "bytes, modelled", formatBytes(pair.bytes(row)), formatBytes(pair.bytes(baseline)), headlineRatio(pair.bytes(row), pair.bytes(baseline))),
+    line(pair.isMeasured ? "bytes, counted" : "bytes, modelled", formatBytes(pair.bytes(row)), formatBytes(pair.bytes(baseline)), headlineRatio(pair.bytes(row), pair.bytes(baseline))),
     line("workspace", formatBytes(row.workspace_bytes), formatBytes(baseline.workspace_bytes), headlineRatio(row.workspace_bytes, baseline.workspace_bytes)),
     "click: look at this case"].join("\n");
 }
@@ -346,16 +343,16 @@ function headlineShowCases(event, root) {
 function headlineTable(view, pairs) {
   const base = view.report.baseline;
   const lines = pairs.slice(0, HEADLINE_LINES);
-  const allCounted = lines.every((pair) => pair.isCounted || pair.row.verdict !== "pass");
-  const noneCounted = lines.every((pair) => !pair.isCounted);
+  const allMeasured = lines.every((pair) => pair.isMeasured || pair.row.verdict !== "pass");
+  const noneMeasured = lines.every((pair) => !pair.isMeasured);
   const n = numberCell;
   const help = (name) => columnHelp(view.report, name);
   const head = ["case", "variant", { text: `against ${base}`, title: WORDS["speed-up"] }, n("time", help("median_us")), n(`${base}'s`, help("median_us")), n(`speed-up over ${base}`, WORDS["speed-up"]), n("over naive", WORDS["speed-up"]),
-    n(noneCounted ? "MB, modelled" : allCounted ? "HBM MB, counted" : "HBM MB", WORDS[noneCounted ? "modelled bytes" : "measured bytes"]), n(`of ${base}'s`), n("share of floor", WORDS["share of floor"]), n("launches", help("launches")), n("workspace", help("workspace_bytes"))];
+    n(noneMeasured ? "MB, modelled" : allMeasured ? "HBM MB, counted" : "HBM MB", WORDS[noneMeasured ? "modelled bytes" : "measured bytes"]), n(`of ${base}'s`), n("share of floor", WORDS["share of floor"]), n("launches", help("launches")), n("workspace", help("workspace_bytes"))];
   const more = pairs.length - lines.length;
   return h("details", { id: "headline-cases", open: pairs.length <= HEADLINE_CASES },
     h("summary", {}, `All cases, a line each (${pairs.length})`),
-    table("all cases", head, lines.map((pair) => headlineLine(view, pair, n, !allCounted && !noneCounted))),
+    table("all cases", head, lines.map((pair) => headlineLine(view, pair, n, !allMeasured && !noneMeasured))),
     more > 0 ? h("p", {}, `And ${more} more, which are in the table of all rows below. The search above narrows the list.`) : null);
 }
 
@@ -372,6 +369,6 @@ function headlineLine(view, pair, n, isMixed) {
   const bytes = pair.bytes(row);
   return [rowLink(view, row, [breakable(pair.group.case_id), ` (${pair.group.mode})`]), row.variant, said, figure("median_us", formatTime),
     n(formatTime(baseline?.median_us), baseline ? headlineWhy(view.report, baseline, "median_us") : "it is not in the run"), speedup("cublas"), speedup("naive"),
-    n(formatMb(bytes) + (isMixed && !pair.isCounted && isKnown(bytes) ? " modelled" : ""), isKnown(bytes) && pair.isCounted ? null : headlineWhy(view.report, row, "dram_read_bytes")),
+    n(formatMb(bytes) + (isMixed && !pair.isMeasured && isKnown(bytes) ? " modelled" : ""), isKnown(bytes) && pair.isMeasured ? null : headlineWhy(view.report, row, "dram_read_bytes")),
     n(headlinePart(baseline ? headlineRatio(bytes, pair.bytes(baseline)) : null)), figure("floor_share", formatPercent), figure("launches", (value) => (isKnown(value) ? String(value) : NONE)), figure("workspace_bytes", formatBytes)];
 }

@@ -39,38 +39,30 @@ function rooflineRoofs(report) {
   return { gbps: usable(ceilings.bandwidth_gbps), rates: new Map(rates), reason };
 }
 
-// Bytes that crossed to and from HBM while the clock ran: what is written back later is not among them.
-function rooflineRowBytes(row) {
-  if (isKnown(row.measured_bytes)) return { bytes: row.measured_bytes - (row.dram_late_write_bytes ?? 0), isCounted: true };
-  return { bytes: row.bytes_modelled, isCounted: false };
-}
-
-function rooflineItem(row, { name, flops, us, bytes, isCounted, step = null }) {
-  const isComplete = flops > 0 && isKnown(bytes) && bytes > 0;
-  return { row, name, step, flops, us, bytes, isCounted, isHot: row.cache === "hot", tflops: flops > 0 ? flops / us / 1e6 : null,
-    gbps: isKnown(bytes) ? bytes / us / 1e3 : null, x: isComplete ? flops / bytes : null };
+// A row, or one of its steps. Bytes are those that crossed while the clock ran: not what was written back later. A step's
+// are measured in its place in the plan.
+function rooflineItem(row, { name, us, step = null }) {
+  const own = step ?? row;
+  const { isMeasured } = own;
+  const flops = own.flops ?? 0;
+  const late = isMeasured && step === null ? row.dram_late_write_bytes ?? 0 : 0;
+  const bytes = isKnown(own.moved_bytes) ? own.moved_bytes - late : null;
+  return { row, name, step, flops, us, bytes, isMeasured, isHot: row.cache === "hot", tflops: flops > 0 ? flops / us / 1e6 : null,
+    gbps: isKnown(bytes) ? bytes / us / 1e3 : null, x: flops > 0 && bytes > 0 ? flops / bytes : null };
 }
 
 function rooflineRowItems(rows) {
   const timed = rows.filter(isTimed);
   const names = shortCaseNames(timed.length <= 1000 ? timed.filter((row) => row.flops > 0).map((row) => row.case_id) : []);
-  const items = timed.map((row) => rooflineItem(row, { name: names.get(row.case_id) ?? row.op, flops: row.flops ?? 0, us: row.median_us, ...rooflineRowBytes(row) }));
+  const items = timed.map((row) => rooflineItem(row, { name: names.get(row.case_id) ?? row.op, us: row.median_us }));
   return { items, left: rows.length - timed.length };
 }
 
-// A step's bytes are those that crossed while it ran in its place, by the counters; otherwise those that it declares.
 function rooflineStepItems(group) {
-  let left = 0;
-  const items = group.rows.filter((row) => row.verdict === "pass").flatMap((row) => row.steps.flatMap((step) => {
-    if (!isKnown(step.time_us) || step.time_us <= 0) {
-      ++left;
-      return [];
-    }
-    const isCounted = isKnown(step.dram_read_bytes) && isKnown(step.dram_write_bytes);
-    const bytes = isCounted ? step.dram_read_bytes + step.dram_write_bytes : (step.bytes_read ?? 0) + (step.bytes_written ?? 0);
-    return [rooflineItem(row, { name: step.name, flops: step.flops ?? 0, us: step.time_us, bytes, isCounted, step })];
-  }));
-  return { items, left };
+  const all = group.rows.filter((row) => row.verdict === "pass").flatMap((row) => row.steps.map((step) => ({ row, step })));
+  const timed = all.filter(({ step }) => step.time_us > 0);
+  const items = timed.map(({ row, step }) => rooflineItem(row, { name: step.name, us: step.time_us, step }));
+  return { items, left: all.length - timed.length };
 }
 
 // What the roofs allow at the item's intensity. L2 may serve hot rows, so that no bandwidth roof applies to them.
@@ -82,8 +74,6 @@ function judgeByRoofs(item, roofs) {
   item.bound = item.roof === null ? null : item.roof === byBytes ? "bandwidth" : "rate";
   item.roof_share = item.roof === null || item.tflops === null ? null : item.tflops / item.roof;
 }
-
-const byteKind = (item) => (item.isCounted ? "counted" : "modelled");
 
 // --- in words ---
 
@@ -98,7 +88,7 @@ function rooflineSummary(view, roofs, items, isBySteps) {
 function roofSentence(item) {
   if (item.flops === 0) return `no matrix product, so no FLOPs: below, by bandwidth${isKnown(item.row.floor_share) ? `, at ${formatPercent(item.row.floor_share)} of the floor` : ""}`;
   if (!isKnown(item.x)) return `${fourDigits(item.tflops)} TFLOP/s; its bytes are not known`;
-  const start = `${fourDigits(item.tflops)} TFLOP/s at ${fourDigits(item.x)} FLOP per ${byteKind(item)} byte`;
+  const start = `${fourDigits(item.tflops)} TFLOP/s at ${fourDigits(item.x)} FLOP per ${bytesKind(item)} byte`;
   if (item.roof === null) return `${start}; no roof is known for ${item.row.dtype}`;
   const roof = item.bound === "bandwidth" ? "bandwidth roof at that intensity" : `${item.row.dtype} rate roof`;
   const hot = item.isHot ? ". Hot: L2 may serve it, so no bandwidth roof applies" : "";
@@ -116,7 +106,7 @@ function rooflineNotes(root, view, items, left, isBySteps) {
     say(items.length - withFlops.length, "without FLOPs cannot be on a roofline: they are below, by bandwidth."),
     say(withFlops.filter((item) => !isKnown(item.x)).length, "with FLOPs have neither counted nor modelled bytes: left out."),
     say(withFlops.filter((item) => item.isHot).length, "measured hot: L2 may serve them, so the bandwidth roof does not apply, and they are drawn pale."),
-    say(items.filter((item) => item.roof_share > 1.001 && item.isCounted).length, "with counted bytes lie above a roof: short kernels' bytes are blurred by the counters' own, and a run that was cut off has the roofs that it began with."),
+    say(items.filter((item) => item.roof_share > 1.001 && item.isMeasured).length, "with counted bytes lie above a roof: short kernels' bytes are blurred by the counters' own, and a run that was cut off has the roofs that it began with."),
     items.filter((item) => isKnown(item.x)).length > ROOFLINE_POINTS ? `Of the points ${ROOFLINE_POINTS} are drawn, spread evenly over the rows: filters show fewer.` : null];
   root.append(h("p", { class: "soft small" }, notes.filter(Boolean).join(" ")));
 }
@@ -150,7 +140,7 @@ function rooflineChart(root, view, all, roofs, isBySteps) {
     const isChosen = !isBySteps && chosen.has(item.row);
     return { value: [item.x, item.tflops], row: item.row.index, name: item.name,
       symbolSize: isBySteps ? 8 + 26 * Math.sqrt(share(item)) : isChosen ? 16 : 10,
-      itemStyle: { color: item.isCounted ? color : "transparent", borderColor: isChosen ? cssColor("--ink") : color, borderWidth: isChosen || !item.isCounted ? 2 : 0, opacity: item.isHot ? 0.45 : 1 },
+      itemStyle: { color: item.isMeasured ? color : "transparent", borderColor: isChosen ? cssColor("--ink") : color, borderWidth: isChosen || !item.isMeasured ? 2 : 0, opacity: item.isHot ? 0.45 : 1 },
       label: { show: names, formatter: clipped(item.name, 32), position: item.x > middle ? "left" : "right" } };
   };
   const variants = distinct(items, (item) => item.row.variant);
@@ -208,7 +198,7 @@ function roofTip(item, of) {
   if (!item) return of.seriesName;
   const lines = [`${item.row.variant}${item.step ? `: ${item.step.name}` : ""}`, item.row.case_id, item.row.mode];
   if (item.step) lines.push(`kernel ${item.step.kernel}`);
-  lines.push(`${formatTime(item.us)}, ${fourDigits(item.flops / 1e9)} GFLOP, ${formatBytes(item.bytes)} ${byteKind(item)}`);
+  lines.push(`${formatTime(item.us)}, ${fourDigits(item.flops / 1e9)} GFLOP, ${formatBytes(item.bytes)} ${bytesKind(item)}`);
   lines.push(`${fourDigits(item.x)} FLOP per byte, ${fourDigits(item.tflops)} TFLOP/s, ${fourDigits(item.gbps)} GB/s`);
   if (item.roof !== null) lines.push(`${formatPercent(item.roof_share)} of its roof (${item.bound}, ${fourDigits(item.roof)} TFLOP/s)`);
   if (!item.step && isKnown(item.row.floor_share)) lines.push(`${formatPercent(item.row.floor_share)} of the floor`);
@@ -225,7 +215,7 @@ function rooflineTable(root, view, items, isBySteps) {
   const first = isBySteps ? items : [...items.filter((item) => chosen.has(item.row)), ...items.filter((item) => !chosen.has(item.row))];
   const lines = first.slice(0, ROOFLINE_LINES).map((item) => [
     ...(isBySteps ? [variantLink(view, item.row), item.step.name] : [breakable(item.row.case_id), item.row.mode, variantLink(view, item.row)]),
-    numberCell(formatUs(item.us)), numberCell(fourDigits(item.flops / 1e9)), numberCell(formatMb(item.bytes)), item.isCounted ? "counted" : { text: "modelled", title: isBySteps ? item.step.traffic_reason : item.row.traffic_reason },
+    numberCell(formatUs(item.us)), numberCell(fourDigits(item.flops / 1e9)), numberCell(formatMb(item.bytes)), { text: bytesKind(item), title: item.isMeasured ? null : (item.step ?? item.row).traffic_reason },
     numberCell(fourDigits(item.x)), numberCell(fourDigits(item.tflops)), numberCell(fourDigits(item.gbps)), item.bound ?? { text: NONE, title: `no roof is known for ${item.row.dtype}` }, numberCell(formatPercent(item.roof_share)),
     ...(isBySteps ? [] : [columnCell(report, item.row, "floor_share", formatPercent)])]);
   const rest = items.length - lines.length;
@@ -249,21 +239,21 @@ function bandwidthChart(root, view, items, roofs, isBySteps) {
   const names = isBySteps ? null : shortCaseNames(shown.map((item) => item.row.case_id));
   const modes = distinct(shown, (item) => item.row.mode).length;
   const name = (item) => (isBySteps ? `${item.row.variant}: ${item.name}` : `${names.get(item.row.case_id)}${modes > 1 ? `, ${item.row.mode}` : ""}, ${item.row.variant}`);
-  const useful = (item) => (isBySteps ? (item.step.bytes_read + item.step.bytes_written) / item.us / 1e3 : item.row.gbps);
+  const useful = (item) => (isBySteps ? item.step.bytes_modelled / item.us / 1e3 : item.row.gbps);
   const variants = distinct(shown, (item) => item.row.variant);
   const ink = cssColor("--ink");
   const series = variants.map((variant) => ({ type: "bar", name: variant, stack: "one", barMaxWidth: 14, itemStyle: { color: variantStyle(view.report, variant).color },
     data: shown.map((item) => (item.row.variant === variant && isKnown(useful(item)) ? { value: useful(item), row: item.row.index } : null)) }));
   series.push({ type: "scatter", name: "moved", symbol: "diamond", symbolSize: 9, z: 4, itemStyle: { color: ink, borderColor: cssColor("--paper"), borderWidth: 1 },
-    data: shown.map((item, i) => (isKnown(item.gbps) && item.isCounted ? { value: [item.gbps, i], row: item.row.index } : null)).filter(Boolean) });
+    data: shown.map((item, i) => (isKnown(item.gbps) && item.isMeasured ? { value: [item.gbps, i], row: item.row.index } : null)).filter(Boolean) });
   if (roofs.gbps) series[0].markLine = { silent: true, symbol: "none", lineStyle: { color: ink, type: "solid" }, data: [{ xAxis: roofs.gbps.value }],
     label: { formatter: `${fourDigits(roofs.gbps.value)} GB/s, ${roofBy(roofs.gbps)}`, color: ink, position: "start", align: "right" } };
   const width = Math.min(0.42 * root.clientWidth, 16 + 6.3 * largest(shown.map((item) => name(item).length)));
-  const most = largest([roofs.gbps?.value ?? 0, ...shown.map((item) => Math.max(item.isCounted ? item.gbps ?? 0 : 0, useful(item) ?? 0))]);
+  const most = largest([roofs.gbps?.value ?? 0, ...shown.map((item) => Math.max(item.isMeasured ? item.gbps ?? 0 : 0, useful(item) ?? 0))]);
   const tip = (of) => {
     const item = shown[of.seriesType === "scatter" ? of.value[1] : of.dataIndex];
     return [name(item), item.row.case_id, item.row.mode, item.step ? `kernel ${item.step.kernel}` : null, formatTime(item.us), `${isBySteps ? "declared" : "needed"}: ${fourDigits(useful(item))} GB/s`,
-      `moved (${byteKind(item)}): ${fourDigits(item.gbps)} GB/s, ${formatBytes(item.bytes)}`, !item.step && isKnown(item.row.floor_share) ? `${formatPercent(item.row.floor_share)} of the floor` : null].filter(Boolean).join("\n");
+      `moved (${bytesKind(item)}): ${fourDigits(item.gbps)} GB/s, ${formatBytes(item.bytes)}`, !item.step && isKnown(item.row.floor_share) ? `${formatPercent(item.row.floor_share)} of the floor` : null].filter(Boolean).join("\n");
   };
   drawChart(root, `Achieved GB/s of ${plural(shown.length, isBySteps ? "step" : "row")} without FLOPs against the bandwidth ceiling`, {
     grid: { left: width, right: 40, top: 58, bottom: 44 }, legend: { top: 4, left: 0, right: 50, data: [...variants, "moved"] },
@@ -275,7 +265,7 @@ function bandwidthChart(root, view, items, roofs, isBySteps) {
   const heads = [...(isBySteps ? ["variant", "step"] : ["case", "mode", "variant"]), numberCell("time \u00b5s"), numberCell(isBySteps ? "declared GB/s" : "needed GB/s", isBySteps ? null : columnHelp(view.report, "gbps")),
     numberCell("moved GB/s"), "bytes are", ...(isBySteps ? [] : [numberCell("share of floor", columnHelp(view.report, "floor_share"))])];
   const lines = items.slice(0, ROOFLINE_LINES).map((item) => [...(isBySteps ? [variantLink(view, item.row), item.name] : [breakable(item.row.case_id), item.row.mode, variantLink(view, item.row)]),
-    numberCell(formatUs(item.us)), isBySteps ? numberCell(fourDigits(useful(item))) : columnCell(view.report, item.row, "gbps"), numberCell(fourDigits(item.gbps)), byteKind(item),
+    numberCell(formatUs(item.us)), isBySteps ? numberCell(fourDigits(useful(item))) : columnCell(view.report, item.row, "gbps"), numberCell(fourDigits(item.gbps)), bytesKind(item),
     ...(isBySteps ? [] : [columnCell(view.report, item.row, "floor_share", formatPercent)])]);
   root.append(h("details", { id: "bandwidth-figures" }, h("summary", {}, "Figures of the bandwidth chart"), table("figures of the bandwidth chart", heads, lines),
     items.length > lines.length ? h("p", { class: "soft" }, `${items.length - lines.length} more: filters show fewer; results.csv has all.`) : null));

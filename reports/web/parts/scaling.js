@@ -178,16 +178,16 @@ function timeOverExtent(root, view, series, family, by) {
 }
 
 function bytesOverExtent(root, view, series, family, by) {
-  const bytes = (row) => row.measured_bytes ?? row.bytes_modelled;
-  const rows = series.flatMap((one) => one.rows).filter((row) => bytes(row) > 0);
+  const rows = series.flatMap((one) => one.rows).filter((row) => row.moved_bytes > 0);
   if (rows.length === 0) {
     root.append(h("p", { class: "note" }, "Bytes are neither counted nor modelled here."));
     return;
   }
-  overExtent(root, view, series, family, by, "Bytes and compulsory bytes", logAxis("", [...rows.map(bytes), ...rows.map((row) => row.bytes_compulsory)], { format: axisBytes }),
-    (row, color) => (bytes(row) > 0 ? { value: [placeValue(family, by, row), bytes(row)], row: row.index, itemStyle: { color: isKnown(row.measured_bytes) ? color : cssColor("--paper"), borderColor: color, borderWidth: 2 } } : null),
+  overExtent(root, view, series, family, by, "Bytes and compulsory bytes", logAxis("", [...rows.map((row) => row.moved_bytes), ...rows.map((row) => row.bytes_compulsory)], { format: axisBytes }),
+    (row, color) => (row.moved_bytes > 0 ? { value: [placeValue(family, by, row), row.moved_bytes], row: row.index,
+      itemStyle: { color: row.isMeasured ? color : cssColor("--paper"), borderColor: color, borderWidth: 2 } } : null),
     sharedLine("compulsory", series, family, by, (row) => row.bytes_compulsory),
-    (row) => `${formatBytes(bytes(row))} ${isKnown(row.measured_bytes) ? "counted" : "modelled"}, ${formatTimes(bytes(row) / row.bytes_compulsory)} the compulsory ${formatBytes(row.bytes_compulsory)}`);
+    (row) => `${formatBytes(row.moved_bytes)} ${bytesKind(row)}, ${timesCompulsory(row)}`);
 }
 
 function speedupOverExtent(root, view, series, family, by) {

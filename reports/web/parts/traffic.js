@@ -29,8 +29,6 @@ const TRAFFIC_MOST_PIECES = 14;
 const TRAFFIC_MOST_VARIANTS = 10;
 const TRAFFIC_MOST_CASES = 60;
 
-const trafficCounted = (step) => (isKnown(step.dram_read_bytes) && isKnown(step.dram_write_bytes) ? step.dram_read_bytes + step.dram_write_bytes : null);
-const trafficDeclared = (step) => sumOf([step.bytes_read, step.bytes_written]);
 const trafficSigned = (value, format) => (value === 0 ? "0" : formatSigned(value, format));
 // Braces would be read as styles by the charts.
 const trafficPlain = (text) => String(text).replaceAll("{", "(").replaceAll("}", ")");
@@ -40,30 +38,23 @@ function trafficHasTensors(row) {
   return row.steps.some((step) => Object.keys(step.reads).length + Object.keys(step.writes).length > 0);
 }
 
-// The figure a row is judged by: counted where it was counted, else declared.
-function trafficBytes(row) {
-  if (isKnown(row.measured_bytes)) return { bytes: row.measured_bytes, isCounted: true };
-  return { bytes: isKnown(row.bytes_modelled) ? row.bytes_modelled : null, isCounted: false };
-}
-
 const trafficBaseline = (report, rows) => rows.find((row) => row.variant === report.baseline)
   ?? rows.find((row) => row.variant === "cublas" || row.variant === "eigen") ?? null;
 
 // --- said first ---
 
 function trafficHeadline(report, rows) {
-  const known = rows.filter((row) => trafficBytes(row).bytes !== null);
+  const known = rows.filter((row) => isKnown(row.moved_bytes));
   if (known.length === 0) return "No variant of this case has bytes: none has a plan.";
   const lead = known.find((row) => row.variant === "fused") ?? known.at(-1);
   const base = trafficBaseline(report, known.filter((row) => row !== lead)) ?? known.find((row) => row !== lead) ?? null;
-  const isCounted = trafficBytes(lead).isCounted && (base === null || trafficBytes(base).isCounted);
-  const bytes = (row) => (isCounted ? row.measured_bytes : row.bytes_modelled);
+  const { isMeasured, of: bytes } = bytesOfOneKind([lead, base].filter(Boolean));
   const share = base && bytes(base) > 0 ? bytes(lead) / bytes(base) : null;
   const parts = [];
   if (isKnown(share)) parts.push(`${share > 9.99 ? formatTimes(share) : formatPercent(share)} of ${base.variant}'s ${formatBytes(bytes(base))}`);
   if (lead.bytes_compulsory > 0) parts.push(`${trafficTimes(bytes(lead) / lead.bytes_compulsory)} the compulsory ${formatBytes(lead.bytes_compulsory)}`);
-  const verb = isCounted ? "moves" : "declares";
-  const note = isCounted ? "" : " These bytes are modelled, not counted.";
+  const verb = isMeasured ? "moves" : "declares";
+  const note = isMeasured ? "" : " These bytes are modelled, not counted.";
   return `${lead.variant} ${verb} ${formatBytes(bytes(lead))}${parts.length ? `: ${parts.join(" and ")}` : ""}.${note}`;
 }
 
@@ -73,8 +64,8 @@ const trafficTimes = (ratio) => (ratio < 1.005 && ratio > 0.995 ? "just" : `${fo
 function trafficDetails(rows) {
   const sentences = [];
   for (const row of rows) {
-    const figure = trafficBytes(row).isCounted ? trafficCounted : trafficDeclared;
-    const total = trafficBytes(row).bytes;
+    const total = row.moved_bytes;
+    const figure = (step) => (row.isMeasured ? step.measured_bytes : step.bytes_modelled);
     const largest = row.steps.reduce((best, step) => (best === null || figure(step) > figure(best) ? step : best), null);
     if (row.steps.length < 2 || !(total > 0) || !largest) continue;
     const stored = trafficHasTensors(row) ? trafficWorkspaceShare(row) : null;
@@ -87,7 +78,7 @@ function trafficDetails(rows) {
 function trafficWorkspaceShare(row) {
   const workspace = new Set(row.tensors.filter((tensor) => tensor.storage === "workspace").map((tensor) => tensor.name));
   const bytes = (touches) => sumOf(Object.entries(touches).filter(([name]) => workspace.has(name)).map(([, size]) => size));
-  const all = sumOf(row.steps.map(trafficDeclared));
+  const all = sumOf(row.steps.map((step) => step.bytes_modelled));
   return all > 0 ? sumOf(row.steps.map((step) => bytes(step.reads) + bytes(step.writes))) / all : null;
 }
 
@@ -289,7 +280,7 @@ function trafficStepText(step) {
   const lines = [step.kernel, `declares: reads ${formatBytes(step.bytes_read)}, writes ${formatBytes(step.bytes_written)}`];
   if (Object.keys(step.reads).length) lines.push(`reads ${trafficNames(touches(step.reads))}`);
   if (Object.keys(step.writes).length) lines.push(`writes ${trafficNames(touches(step.writes))}`);
-  if (trafficCounted(step) !== null) lines.push(`counted in its place: read ${formatBytes(step.dram_read_bytes)}, written ${formatBytes(step.dram_write_bytes)}`);
+  if (step.isMeasured) lines.push(`counted in its place: read ${formatBytes(step.dram_read_bytes)}, written ${formatBytes(step.dram_write_bytes)}`);
   return lines.filter(Boolean).join("\n");
 }
 
@@ -388,7 +379,7 @@ function trafficStepTable(report, rows) {
     const why = reasonOf(report, row, "dram_read_bytes") ?? row.reason;
     const steps = row.steps.map((step) => [row.variant, step.name, step.kernel, trafficCell(step.bytes_read), trafficCell(step.bytes_written),
       trafficCell(step.dram_read_bytes, reasonOf(report, step, "dram_read_bytes", columns) ?? why), trafficCell(step.dram_write_bytes, reasonOf(report, step, "dram_write_bytes", columns) ?? why),
-      { text: trafficRatio(trafficCounted(step), trafficDeclared(step)), class: "n" }]);
+      { text: trafficRatio(step.measured_bytes, step.bytes_modelled), class: "n" }]);
     const sum = (name) => (row.steps.length && row.steps.every((step) => isKnown(step[name])) ? sumOf(row.steps.map((step) => step[name])) : null);
     const late = row.dram_late_write_bytes;
     const difference = (plan, steps) => (isKnown(plan) && isKnown(steps) ? { text: trafficSigned(plan - steps, formatMb), class: "n" } : trafficCell(null, why));
@@ -421,8 +412,8 @@ function trafficTensorTable(rows) {
 // --- all cases ---
 
 function trafficOverview(root, view) {
-  const ratios = view.rows.map((row) => ({ row, ...trafficBytes(row) })).filter(({ row, bytes }) => bytes !== null && row.bytes_compulsory > 0)
-    .map((one) => ({ ...one, ratio: one.bytes / one.row.bytes_compulsory }));
+  const ratios = view.rows.filter((row) => isKnown(row.moved_bytes) && row.bytes_compulsory > 0)
+    .map((row) => ({ row, ratio: row.moved_bytes / row.bytes_compulsory }));
   root.append(h("h3", {}, "All cases"));
   if (ratios.length === 0) {
     root.append(h("p", { class: "note" }, "No row has bytes to compare with the compulsory ones."));
@@ -444,7 +435,7 @@ function trafficRatioTable(ratios) {
     return n(sorted.length === 1 ? formatTimes(middle) : formatTimes(middle, sorted[0], sorted.at(-1)), `${plural(sorted.length, "row")}: median${sorted.length > 1 ? " [least, most]" : ""}`);
   };
   const lines = [...groupBy(ratios, ({ row }) => row.op)].map(([op, list]) => {
-    return [op, n(String(list.length)), n(String(list.filter((one) => one.isCounted).length)), ...variants.map((variant) => cell(list.filter(({ row }) => row.variant === variant)))];
+    return [op, n(String(list.length)), n(String(list.filter(({ row }) => row.isMeasured).length)), ...variants.map((variant) => cell(list.filter(({ row }) => row.variant === variant)))];
   });
   return h("div", { class: "by-op" }, table("bytes over compulsory bytes, by op", ["op", n("rows"), n("counted", "rows whose bytes were counted; the others' are modelled"),
     ...variants.map((variant) => n(variant, "bytes / compulsory bytes: the median of the op's rows, and the least and most"))], lines));
@@ -457,7 +448,8 @@ function trafficDrawnCases(view) {
 function trafficCaseTable(view, ratios) {
   const drawn = new Set(trafficDrawnCases(view).flatMap((group) => group.rows));
   const n = (text) => ({ text, class: "n" });
-  const lines = ratios.filter(({ row }) => drawn.has(row)).map(({ row, ratio, bytes, isCounted }) => [breakable(row.key), row.variant, n(formatMb(bytes)), isCounted ? "counted" : "modelled", n(formatMb(row.bytes_compulsory)), n(formatTimes(ratio))]);
+  const lines = ratios.filter(({ row }) => drawn.has(row)).map(({ row, ratio }) => [breakable(row.key), row.variant,
+    n(formatMb(row.moved_bytes)), bytesKind(row), n(formatMb(row.bytes_compulsory)), n(formatTimes(ratio))]);
   return h("details", { class: "by-case" }, h("summary", {}, "Figures by case"),
     table("bytes over compulsory bytes, by case", ["case", "variant", { text: "MB", class: "n" }, "", { text: "compulsory MB", class: "n" }, { text: "ratio", class: "n", title: "MB / compulsory MB" }], lines));
 }
@@ -483,9 +475,9 @@ function trafficDrawDots(root, view, ratios) {
   const series = variants.map((variant) => {
     const style = variantStyle(view.report, variant);
     return { type: "scatter", name: trafficPlain(variant), symbol: style.symbol, symbolSize: 11, itemStyle: { color: style.color },
-      data: drawn.filter(({ row }) => row.variant === variant).map(({ row, ratio, bytes, isCounted }) => ({ value: [ratio, place.get(row)],
-        itemStyle: isCounted ? {} : { color: "transparent", borderColor: style.color, borderWidth: 2 },
-        hover: trafficPlain(`${row.case_id}\n${row.variant}, ${row.mode}\n${formatBytes(bytes)} ${isCounted ? "counted" : "modelled"}, ${formatTimes(ratio)} the compulsory ${formatBytes(row.bytes_compulsory)}`) })) };
+      data: drawn.filter(({ row }) => row.variant === variant).map(({ row, ratio }) => ({ value: [ratio, place.get(row)],
+        itemStyle: row.isMeasured ? {} : { color: "transparent", borderColor: style.color, borderWidth: 2 },
+        hover: trafficPlain(`${row.case_id}\n${row.variant}, ${row.mode}\n${formatBytes(row.moved_bytes)} ${bytesKind(row)}, ${timesCompulsory(row)}`) })) };
   });
   series[0].markLine = { silent: true, symbol: "none", label: { show: false }, lineStyle: { color: cssColor("--soft"), type: "dashed" }, data: [{ xAxis: 1 }] };
   if (view.groups.length > groups.length) root.append(h("p", { class: "note" }, `Drawn are the first ${groups.length} of ${view.groups.length} cases: the filters above choose others. The table by op below is of all.`));
@@ -499,5 +491,5 @@ function trafficDrawDots(root, view, ratios) {
     yAxis: { type: "category", inverse: true, data: names, axisTick: { show: false }, splitLine: { show: true, lineStyle: { color: cssColor("--line"), type: "dotted" } }, axisLabel: { color: cssColor("--soft"), interval: 0, width: left - 12, overflow: "truncate" } },
     series,
   }, { height: Math.max(22 * groups.length + 90, 150), onclick: (point) => { const group = groups[point.data?.value?.[1]]; if (group) view.state.set({ case: group.key }); } });
-  if (drawn.some((one) => !one.isCounted)) root.append(h("p", { class: "soft" }, "Hollow marks are modelled, not counted."));
+  if (drawn.some(({ row }) => !row.isMeasured)) root.append(h("p", { class: "soft" }, "Hollow marks are modelled, not counted."));
 }

@@ -9,14 +9,14 @@ PARTS.push({
     const chain = waterfallChain(root, view);
     if (chain.length < 2) return;
     const pairs = chain.slice(1).map((row, i) => waterfallPair(view.report, chain[i], row));
-    const isCounted = chain.every((row) => isKnown(row.measured_bytes) && row.steps.every((step) => trafficCounted(step) !== null));
+    const isMeasured = chain.every((row) => row.isMeasured && row.steps.every((step) => step.isMeasured));
     append(root, [waterfallHeadline(chain), waterfallMost(pairs.at(-1)), waterfallAdvice(chain.at(-1)), trafficVerdictNotes(chain), waterfallMatchNote(pairs)]);
-    const kind = isCounted && view.state.get("waterfall_kind") !== "modelled" ? "counted" : "modelled";
+    const kind = isMeasured && view.state.get("waterfall_kind") !== "modelled" ? "counted" : "modelled";
     // Both stand before either is drawn, so that each knows its width.
     const bytes = h("div", { class: "bytes" });
     const time = h("div", { class: "time" });
     root.append(h("div", { class: "pair" }, bytes, time));
-    waterfallDrawBytes(bytes, view, chain, pairs, kind, isCounted);
+    waterfallDrawBytes(bytes, view, chain, pairs, kind, isMeasured);
     waterfallDrawTime(time, view, chain, pairs);
     for (const pair of pairs) append(root, waterfallTable(view.report, pair));
   },
@@ -184,7 +184,7 @@ function waterfallLine(report, before, after, group) {
     const known = [...group.before, ...group.after].every((step) => isKnown(figure(step)));
     return known ? sumOf(group.after.map(figure)) - sumOf(group.before.map(figure)) : null;
   };
-  return { label: waterfallLabel(group), group, modelled: change(trafficDeclared), counted: change(trafficCounted),
+  return { label: waterfallLabel(group), group, modelled: change((step) => step.bytes_modelled), counted: change((step) => step.measured_bytes),
     us: change((step) => (isKnown(step.time_us) ? step.time_us - eventPair : null)), ...waterfallPredicted(report, before, after, group) };
 }
 
@@ -193,7 +193,7 @@ const waterfallLabel = (group) => (waterfallIsMatched(group) ? group.after.map((
 // Bytes predict the time of steps without FLOPs: at best the bandwidth ceiling. Gives { predicted, why }.
 function waterfallPredicted(report, before, after, group) {
   const gbps = report.header?.ceilings?.bandwidth_gbps?.value;
-  const bytes = (steps) => sumOf(steps.filter((step) => !(step.flops > 0)).map(trafficDeclared));
+  const bytes = (steps) => sumOf(steps.filter((step) => !(step.flops > 0)).map((step) => step.bytes_modelled));
   const none = (why) => ({ predicted: null, why });
   if (!(gbps > 0)) return none("no bandwidth ceiling is known");
   if (before.cache === "hot" || after.cache === "hot") return none("hot: L2 holds much of what the plan reads, so that bytes at the bandwidth ceiling say little");
@@ -228,17 +228,16 @@ function waterfallHeadline(chain) {
   const [from, to] = [chain.at(-2), chain.at(-1)];
   const sentences = [];
   const times = [from.median_us, to.median_us];
-  const isCounted = isKnown(from.measured_bytes) && isKnown(to.measured_bytes);
-  const bytes = isCounted ? [from.measured_bytes, to.measured_bytes] : [from.bytes_modelled, to.bytes_modelled];
-  const byBytes = bytes.every(isKnown) ? bytes[1] - bytes[0] : null;
+  const { isMeasured, of } = bytesOfOneKind([from, to]);
+  const byBytes = isKnown(of(from)) && isKnown(of(to)) ? of(to) - of(from) : null;
   if (times.every(isKnown)) {
     const change = times[1] - times[0];
     const same = Math.abs(change) <= 0.005 * times[0];
     const how = same ? "as long as" : `${formatTime(Math.abs(change))} (${formatPercent(Math.abs(change) / times[0])}) ${change > 0 ? "longer" : "less"} than`;
     sentences.push(`${to.variant} takes ${formatTime(times[1])}, ${how} ${from.variant}'s ${formatTime(times[0])}`);
-    if (isKnown(byBytes)) sentences.push(`${change > 0 && byBytes < 0 && !same ? "although it" : "it"} ${isCounted ? "moves" : "declares"} ${waterfallLess(byBytes)}`);
+    if (isKnown(byBytes)) sentences.push(`${change > 0 && byBytes < 0 && !same ? "although it" : "it"} ${isMeasured ? "moves" : "declares"} ${waterfallLess(byBytes)}`);
   } else if (isKnown(byBytes)) {
-    sentences.push(`${to.variant} ${isCounted ? "moves" : "declares"} ${waterfallLess(byBytes)} than ${from.variant}`);
+    sentences.push(`${to.variant} ${isMeasured ? "moves" : "declares"} ${waterfallLess(byBytes)} than ${from.variant}`);
   }
   if (sentences.length === 0) return h("p", { class: "note" }, "Neither latencies nor bytes of these variants are known.");
   const isSlower = times.every(isKnown) && times[1] > 1.005 * times[0];
@@ -322,7 +321,7 @@ function waterfallStartSwitch(view, key, chain, start) {
     h("button", { type: "button", "aria-pressed": String(i === start), onclick: () => view.state.set({ [key]: row.variant }) }, row.variant)));
 }
 
-function waterfallDrawBytes(root, view, chain, pairs, kind, isCounted) {
+function waterfallDrawBytes(root, view, chain, pairs, kind, isMeasured) {
   root.append(h("h3", {}, kind === "counted" ? "Bytes, counted" : "Bytes, modelled"));
   const totalOf = (row) => (kind === "counted" ? row.measured_bytes : row.bytes_modelled);
   const unknown = chain.find((row) => !isKnown(totalOf(row)));
@@ -331,14 +330,14 @@ function waterfallDrawBytes(root, view, chain, pairs, kind, isCounted) {
     return;
   }
   const why = chain.map((row) => reasonOf(view.report, row, "dram_read_bytes")).find(Boolean) ?? "some steps or variants were not counted";
-  const button = (value) => h("button", { type: "button", "aria-pressed": String(value === kind), disabled: value === "counted" && !isCounted, title: value === "counted" && !isCounted ? `not counted: ${why}` : null,
+  const button = (value) => h("button", { type: "button", "aria-pressed": String(value === kind), disabled: value === "counted" && !isMeasured, title: value === "counted" && !isMeasured ? `not counted: ${why}` : null,
     onclick: () => view.state.set({ waterfall_kind: value === "counted" ? "" : value }) }, value);
   const start = waterfallStart(view, "waterfall_bytes", chain, totalOf);
   append(root, [h("div", { class: "switches" }, h("fieldset", {}, h("legend", {}, "bytes"), button("counted"), button("modelled")), waterfallStartSwitch(view, "waterfall_bytes", chain, start))]);
   const bars = waterfallBars(chain.slice(start), pairs.slice(start), totalOf, (line) => line[kind], kind === "counted" ? "outside the steps" : "in no step",
     kind === "counted" ? (line) => line.modelled : undefined);
   waterfallDraw(root, view, bars, formatBytes, trafficTick, `${kind} bytes`, "as modelled");
-  if (!isCounted) root.append(h("p", { class: "note" }, `Not counted: ${why}`));
+  if (!isMeasured) root.append(h("p", { class: "note" }, `Not counted: ${why}`));
 }
 
 function waterfallDrawTime(root, view, chain, pairs) {
