@@ -1,4 +1,4 @@
-// What the parts with charts of figures share: logarithmic axes, cells of tables, and short names of cases.
+// What the parts share: logarithmic axes, cells of tables, and short names.
 
 // A row whose latency may be drawn.
 const isTimed = (row) => row.verdict === "pass" && isKnown(row.median_us) && row.median_us > 0;
@@ -75,13 +75,11 @@ function choiceButtons(view, key, label, choices, chosen) {
 
 // --- names ---
 
-// Case ids without what all of them share; the op stays.
-function shortCaseNames(ids) {
-  const split = [...new Set(ids)].map((id) => [id, String(id).split(/[/-]/)]);
-  const counts = new Map();
-  for (const [, parts] of split) for (const part of new Set(parts)) counts.set(part, (counts.get(part) ?? 0) + 1);
-  const isShared = (part) => split.length > 1 && counts.get(part) === split.length;
-  return new Map(split.map(([id, parts]) => [id, parts.filter((part, i) => i === 0 || !isShared(part)).join(" ")]));
+// Of rows, or of cases, without what all of them share; op and dtype stay.
+function shortNames(all) {
+  const split = all.map((one) => [...String(one.case_id).split("/"), one.mode, one.variant].filter((part) => part !== undefined));
+  const counts = countBy(split.flatMap((parts) => distinct(parts)));
+  return split.map((parts) => parts.filter((part, i) => i < 2 || counts.get(part) < all.length).join(" "));
 }
 
 function clipped(text, length) {

@@ -273,18 +273,12 @@ function headlineTelling(pairs) {
   return pairs.filter((pair) => chosen.has(pair));
 }
 
-// Names without what is the same in all of them; op and dtype stay.
-function headlineNames(pairs) {
-  const split = pairs.map((pair) => [...pair.group.case_id.split("/"), pair.group.mode, pair.row.variant]);
-  return split.map((parts) => parts.filter((part, i) => i < 2 || !split.every((other) => other.includes(part))).join(" "));
-}
-
 function headlineChart(root, view, pairs) {
   const told = headlineTelling(pairs);
   if (told.length === 0) return;
   const base = view.report.baseline;
   const comparable = pairs.filter((pair) => pair.baseline && isKnown(pair.row.speedup_vs_cublas)).length;
-  const names = headlineNames(told);
+  const names = shortNames(told.map((pair) => pair.row));
   append(root, [h("h3", {}, `Time, bytes and workspace as a part of ${base}'s`),
     h("p", { class: "soft" }, `${told.length} of ${plural(comparable, "case")} that can be compared. What lies left of 1x is less than ${base}'s, right of it more. A line through a time is its 95% interval. `,
       comparable > told.length ? h("a", { href: "#headline-cases", onclick: (event) => headlineShowCases(event, root) }, "Show all cases") : null)]);

@@ -41,27 +41,25 @@ function rooflineRoofs(report) {
 
 // A row, or one of its steps. Bytes are those that crossed while the clock ran: not what was written back later. A step's
 // are measured in its place in the plan.
-function rooflineItem(row, { name, us, step = null }) {
+function rooflineItem(row, us, step = null) {
   const own = step ?? row;
   const { isMeasured } = own;
   const flops = own.flops ?? 0;
   const late = isMeasured && step === null ? row.dram_late_write_bytes ?? 0 : 0;
   const bytes = isKnown(own.moved_bytes) ? own.moved_bytes - late : null;
-  return { row, name, step, flops, us, bytes, isMeasured, isHot: row.cache === "hot", tflops: flops > 0 ? flops / us / 1e6 : null,
+  return { row, step, flops, us, bytes, isMeasured, isHot: row.cache === "hot", tflops: flops > 0 ? flops / us / 1e6 : null,
     gbps: isKnown(bytes) ? bytes / us / 1e3 : null, x: flops > 0 && bytes > 0 ? flops / bytes : null };
 }
 
 function rooflineRowItems(rows) {
   const timed = rows.filter(isTimed);
-  const names = shortCaseNames(timed.length <= 1000 ? timed.filter((row) => row.flops > 0).map((row) => row.case_id) : []);
-  const items = timed.map((row) => rooflineItem(row, { name: names.get(row.case_id) ?? row.op, us: row.median_us }));
-  return { items, left: rows.length - timed.length };
+  return { items: timed.map((row) => rooflineItem(row, row.median_us)), left: rows.length - timed.length };
 }
 
 function rooflineStepItems(group) {
   const all = group.rows.filter((row) => row.verdict === "pass").flatMap((row) => row.steps.map((step) => ({ row, step })));
   const timed = all.filter(({ step }) => step.time_us > 0);
-  const items = timed.map(({ row, step }) => rooflineItem(row, { name: step.name, us: step.time_us, step }));
+  const items = timed.map(({ row, step }) => rooflineItem(row, step.time_us, step));
   return { items, left: all.length - timed.length };
 }
 
@@ -132,16 +130,16 @@ function rooflineChart(root, view, all, roofs, isBySteps) {
   const lowest = smallest(items.map((item) => item.tflops));
   const yAxis = { ...logAxis("TFLOP/s", [lowest, best * 1.6]), nameLocation: "middle", nameGap: 44 };
   const middle = Math.sqrt(low * high);
-  const names = items.length <= ROOFLINE_NAMES;
+  const names = rooflineNames(items);
   const chosen = new Set(view.selected.rows);
   const share = (item) => item.us / sumOf(item.row.steps.map((step) => step.time_us));
   const point = (item) => {
     const { color } = variantStyle(view.report, item.row.variant);
     const isChosen = !isBySteps && chosen.has(item.row);
-    return { value: [item.x, item.tflops], row: item.row.index, name: item.name,
+    return { value: [item.x, item.tflops], row: item.row.index,
       symbolSize: isBySteps ? 8 + 26 * Math.sqrt(share(item)) : isChosen ? 16 : 10,
       itemStyle: { color: item.isMeasured ? color : "transparent", borderColor: isChosen ? cssColor("--ink") : color, borderWidth: isChosen || !item.isMeasured ? 2 : 0, opacity: item.isHot ? 0.45 : 1 },
-      label: { show: names, formatter: clipped(item.name, 32), position: item.x > middle ? "left" : "right" } };
+      label: { show: items.length <= ROOFLINE_NAMES, formatter: clipped(names.get(item), 32), position: item.x > middle ? "left" : "right" } };
   };
   const variants = distinct(items, (item) => item.row.variant);
   const series = variants.map((variant) => {
@@ -155,6 +153,14 @@ function rooflineChart(root, view, all, roofs, isBySteps) {
     xAxis, yAxis, series: [...roofSeries(roofs, dtypes, low, high, yAxis), ...(isBySteps ? [] : caseLines(items)), ...series.map(({ items: own, ...one }) => one)],
     tooltip: { trigger: "item", formatter: (of) => roofTip(series.find((one) => one.name === of.seriesName)?.items[of.dataIndex], of) } },
   { height: 480, onclick: (of) => of.data?.row !== undefined && view.open(view.report.rows[of.data.row]) });
+}
+
+// What stands beside a point: colours tell variants.
+function rooflineNames(items) {
+  const groups = groupByCase(items.map((item) => item.row));
+  const names = shortNames(groups);
+  const byKey = new Map(groups.map((group, i) => [group.key, names[i]]));
+  return new Map(items.map((item) => [item, item.step?.name ?? byKey.get(item.row.key)]));
 }
 
 // The bandwidth roof up to the highest ridge, and one rate roof for each dtype.
@@ -236,9 +242,7 @@ function bandwidthChart(root, view, items, roofs, isBySteps) {
     hot > 0 ? ` ${plural(hot, isBySteps ? "step" : "row")} measured hot: L2 may serve them, so no bandwidth is known.` : "",
     all.length > shown.length ? ` The first ${shown.length} of ${all.length} are drawn: filters show others.` : "")]);
   if (shown.length === 0) return;
-  const names = isBySteps ? null : shortCaseNames(shown.map((item) => item.row.case_id));
-  const modes = distinct(shown, (item) => item.row.mode).length;
-  const name = (item) => (isBySteps ? `${item.row.variant}: ${item.name}` : `${names.get(item.row.case_id)}${modes > 1 ? `, ${item.row.mode}` : ""}, ${item.row.variant}`);
+  const names = isBySteps ? shown.map((item) => `${item.row.variant}: ${item.step.name}`) : shortNames(shown.map((item) => item.row));
   const useful = (item) => (isBySteps ? item.step.bytes_modelled / item.us / 1e3 : item.row.gbps);
   const variants = distinct(shown, (item) => item.row.variant);
   const ink = cssColor("--ink");
@@ -248,23 +252,24 @@ function bandwidthChart(root, view, items, roofs, isBySteps) {
     data: shown.map((item, i) => (isKnown(item.gbps) && item.isMeasured ? { value: [item.gbps, i], row: item.row.index } : null)).filter(Boolean) });
   if (roofs.gbps) series[0].markLine = { silent: true, symbol: "none", lineStyle: { color: ink, type: "solid" }, data: [{ xAxis: roofs.gbps.value }],
     label: { formatter: `${fourDigits(roofs.gbps.value)} GB/s, ${roofBy(roofs.gbps)}`, color: ink, position: "start", align: "right" } };
-  const width = Math.min(0.42 * root.clientWidth, 16 + 6.3 * largest(shown.map((item) => name(item).length)));
+  const width = Math.min(0.42 * root.clientWidth, 16 + 6.3 * largest(names.map((name) => name.length)));
   const most = largest([roofs.gbps?.value ?? 0, ...shown.map((item) => Math.max(item.isMeasured ? item.gbps ?? 0 : 0, useful(item) ?? 0))]);
   const tip = (of) => {
-    const item = shown[of.seriesType === "scatter" ? of.value[1] : of.dataIndex];
-    return [name(item), item.row.case_id, item.row.mode, item.step ? `kernel ${item.step.kernel}` : null, formatTime(item.us), `${isBySteps ? "declared" : "needed"}: ${fourDigits(useful(item))} GB/s`,
+    const at = of.seriesType === "scatter" ? of.value[1] : of.dataIndex;
+    const item = shown[at];
+    return [names[at], item.row.case_id, item.row.mode, item.step ? `kernel ${item.step.kernel}` : null, formatTime(item.us), `${isBySteps ? "declared" : "needed"}: ${fourDigits(useful(item))} GB/s`,
       `moved (${bytesKind(item)}): ${fourDigits(item.gbps)} GB/s, ${formatBytes(item.bytes)}`, !item.step && isKnown(item.row.floor_share) ? `${formatPercent(item.row.floor_share)} of the floor` : null].filter(Boolean).join("\n");
   };
   drawChart(root, `Achieved GB/s of ${plural(shown.length, isBySteps ? "step" : "row")} without FLOPs against the bandwidth ceiling`, {
     grid: { left: width, right: 40, top: 58, bottom: 44 }, legend: { top: 4, left: 0, right: 50, data: [...variants, "moved"] },
     xAxis: { type: "value", name: "GB/s", min: 0, max: Math.ceil(most * 1.02 / 10 ** Math.floor(Math.log10(most) - 1)) * 10 ** Math.floor(Math.log10(most) - 1), nameLocation: "middle", nameGap: 26 },
-    yAxis: { type: "category", inverse: true, data: shown.map(name), axisTick: { show: false }, axisLabel: { width: width - 12, overflow: "truncate", interval: 0, fontSize: 11 } },
+    yAxis: { type: "category", inverse: true, data: names, axisTick: { show: false }, axisLabel: { width: width - 12, overflow: "truncate", interval: 0, fontSize: 11 } },
     series, tooltip: { trigger: "item", formatter: tip } },
   { height: 110 + 19 * shown.length, onclick: (of) => of.data?.row !== undefined && view.open(view.report.rows[of.data.row]) });
 
   const heads = [...(isBySteps ? ["variant", "step"] : ["case", "mode", "variant"]), numberCell("time \u00b5s"), numberCell(isBySteps ? "declared GB/s" : "needed GB/s", isBySteps ? null : columnHelp(view.report, "gbps")),
     numberCell("moved GB/s"), "bytes are", ...(isBySteps ? [] : [numberCell("share of floor", columnHelp(view.report, "floor_share"))])];
-  const lines = items.slice(0, ROOFLINE_LINES).map((item) => [...(isBySteps ? [variantLink(view, item.row), item.name] : [breakable(item.row.case_id), item.row.mode, variantLink(view, item.row)]),
+  const lines = items.slice(0, ROOFLINE_LINES).map((item) => [...(isBySteps ? [variantLink(view, item.row), item.step.name] : [breakable(item.row.case_id), item.row.mode, variantLink(view, item.row)]),
     numberCell(formatUs(item.us)), isBySteps ? numberCell(fourDigits(useful(item))) : columnCell(view.report, item.row, "gbps"), numberCell(fourDigits(item.gbps)), bytesKind(item),
     ...(isBySteps ? [] : [columnCell(view.report, item.row, "floor_share", formatPercent)])]);
   root.append(h("details", { id: "bandwidth-figures" }, h("summary", {}, "Figures of the bandwidth chart"), table("figures of the bandwidth chart", heads, lines),

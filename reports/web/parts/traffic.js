@@ -454,19 +454,10 @@ function trafficCaseTable(view, ratios) {
     table("bytes over compulsory bytes, by case", ["case", "variant", { text: "MB", class: "n" }, "", { text: "compulsory MB", class: "n" }, { text: "ratio", class: "n", title: "MB / compulsory MB" }], lines));
 }
 
-// Case names without the ends that all of them share.
-function trafficShortNames(groups) {
-  const names = groups.map((group) => group.case_id.split("/"));
-  const modes = new Set(groups.map((group) => group.mode));
-  const isShared = () => names.length > 1 && names.every((parts) => parts.length > 2 && parts.at(-1) === names[0].at(-1));
-  while (isShared()) names.forEach((parts) => parts.pop());
-  return groups.map((group, i) => names[i].join("/") + (modes.size > 1 ? ` (${group.mode})` : ""));
-}
-
 function trafficDrawDots(root, view, ratios) {
   const groups = trafficDrawnCases(view);
   const place = new Map(groups.flatMap((group, i) => group.rows.map((row) => [row, i])));
-  const names = trafficShortNames(groups).map(trafficPlain);
+  const names = shortNames(groups).map(trafficPlain);
   const drawn = ratios.filter(({ row, ratio }) => place.has(row) && ratio > 0);
   if (drawn.length === 0) return;
   const variants = distinct(drawn, ({ row }) => row.variant);
