@@ -44,6 +44,18 @@ function table(label, heads, lines, { css = "" } = {}) {
       h("tbody", {}, lines.map((line) => h("tr", {}, line.map((value) => cell(value, "td")))))));
 }
 
+// A link that acts within the page.
+function actionLink(href, title, text, action) {
+  return h("a", { href, title, onclick: (event) => { event.preventDefault(); action(); } }, text);
+}
+
+// Buttons side by side, pressed or not: each choice is [value, text, title, isDisabled].
+function buttonGroup(label, choices, { isPressed, press, ...attributes }) {
+  return h("fieldset", attributes, h("legend", {}, label),
+    choices.map(([value, text = value, title = null, disabled = false]) =>
+      h("button", { type: "button", "aria-pressed": String(isPressed(value)), title, disabled, onclick: () => press(value) }, text)));
+}
+
 // A button that copies a text, and says so.
 function copyButton(text, label = "copy") {
   const button = h("button", { type: "button", class: "copy", title: text }, label);

@@ -62,15 +62,20 @@ function columnCell(report, row, name, format = fourDigits) {
   return numberCell(format(row[name]), isKnown(row[name]) ? null : reasonOf(report, row, name) ?? row.reason);
 }
 
-// A link to the row's place in the table.
-function variantLink(view, row, text = row.variant) {
-  return h("a", { href: "#table", title: "show this row in the table", onclick: (event) => { event.preventDefault(); view.open(row); } }, text);
+// Opens a row where it stands in the table.
+function rowLink(view, row, text = [breakable(row.label), ` (${row.mode})`]) {
+  return actionLink("#table", `${row.label} (${row.mode}): show it in the table`, text, () => view.open(row));
 }
+
+// For a chart whose data name rows: a click on one opens it.
+const opensRow = (view) => (item) => {
+  if (item.data?.row !== undefined) view.open(view.report.rows[item.data.row]);
+};
 
 // Buttons of which one is chosen; the choice is kept in the address under `key`.
 function choiceButtons(view, key, label, choices, chosen) {
-  return h("fieldset", { "data-choice": key }, h("legend", {}, label), choices.map(([value, text, title]) =>
-    h("button", { type: "button", "aria-pressed": String(value === chosen), title: title ?? null, onclick: () => view.state.set({ [key]: value }) }, text)));
+  return buttonGroup(label, choices, { "data-choice": key, isPressed: (value) => value === chosen,
+    press: (value) => view.state.set({ [key]: value }) });
 }
 
 // --- names ---

@@ -189,10 +189,10 @@ function facetButtons(facet, rows, state) {
   if (counts.size < 2) return null;
   const order = FACET_ORDERS[facet] ?? [...counts.keys()];
   const chosen = state.get(facet);
-  const toggle = (value) => state.set({ [facet]: chosen.includes(value) ? chosen.filter((one) => one !== value) : [...chosen, value], row: "" });
-  return h("fieldset", { "data-facet": facet }, h("legend", {}, facet),
-    [...counts].sort(([a], [b]) => order.indexOf(a) - order.indexOf(b)).map(([value, count]) =>
-      h("button", { type: "button", "aria-pressed": String(chosen.includes(value)), title: plural(count, "row"), onclick: () => toggle(value) }, value)));
+  const toggle = (value) => state.set({ [facet]: toggled(chosen, value), row: "" });
+  const choices = [...counts].sort(([a], [b]) => order.indexOf(a) - order.indexOf(b))
+    .map(([value, count]) => [value, value, plural(count, "row")]);
+  return buttonGroup(facet, choices, { "data-facet": facet, isPressed: (value) => chosen.includes(value), press: toggle });
 }
 
 function applyTheme(theme) {

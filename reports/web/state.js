@@ -1,9 +1,11 @@
 // What the reader chose. It is kept in the address, so that a link shows what its sender saw.
 const FACETS = ["op", "dtype", "variant", "verdict", "mode"];
+const OTHER_LISTS = ["traffic_without"];
 
 class State {
   constructor(facets = FACETS) {
     this.facets = facets;
+    this.lists = [...facets, ...OTHER_LISTS];
     this.listeners = [];
     this.values = this.read();
     window.addEventListener("hashchange", () => {
@@ -15,10 +17,10 @@ class State {
   read() {
     const hash = location.hash.slice(1);
     const values = { at: hash.includes("=") ? "" : hash };
-    for (const facet of this.facets) values[facet] = [];
+    for (const list of this.lists) values[list] = [];
     if (!hash.includes("=")) return values;
     for (const [key, value] of new URLSearchParams(hash)) {
-      if (this.facets.includes(key)) values[key].push(value);
+      if (this.lists.includes(key)) values[key].push(value);
       else values[key] = value;
     }
     return values;

@@ -145,7 +145,7 @@ function correctChart(root, view, name, { kinds, variants, shown }) {
     xAxis: { type: "log", min: 10 ** Math.floor(Math.log10(least)), max: most <= 2 ? 2 : 10 ** Math.ceil(Math.log10(most)), axisLabel: { formatter: (value) => String(Number(value.toPrecision(3))) } },
     yAxis: { type: "category", data: kinds, inverse: true, axisTick: { show: false }, splitLine: { show: true, lineStyle: { color: cssColor("--line"), opacity: 0.5 } } },
     series,
-  }, { height: 120 + kinds.length * 34, onclick: (item) => { if (item.data?.row !== undefined) view.open(view.report.rows[item.data.row]); } });
+  }, { height: 120 + kinds.length * 34, onclick: opensRow(view) });
 }
 
 function correctTip(row, name) {

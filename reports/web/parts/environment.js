@@ -138,7 +138,7 @@ function environmentClockChart(root, view, rows, every) {
     xAxis: { type: "value", name: "row", nameLocation: "middle", nameGap: 24, minInterval: 1, min: "dataMin", max: "dataMax", splitLine: { show: false } },
     yAxis: [{ type: "value", name: "MHz", scale: true }, { type: "value", name: "W", scale: true, splitLine: { show: false } }],
     series: [series("sm_mhz", PALETTE[0], "circle", 0), series("power_w", PALETTE[1], "triangle", 1)],
-  }, { height: 260, onclick: (item) => { if (item.data?.row !== undefined) view.open(view.report.rows[item.data.row]); } });
+  }, { height: 260, onclick: opensRow(view) });
 }
 
 // --- noise ---

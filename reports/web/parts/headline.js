@@ -68,12 +68,6 @@ function failedRowsTable(view, label, rows) {
     row.repro ? [copyButton(row.repro), " ", h("code", {}, row.repro)] : NONE]), { css: "failures" });
 }
 
-// Opens a row where it stands in the table.
-function rowLink(view, row, text = null) {
-  return h("a", { href: "#table", title: `${row.label} (${row.mode}): show it in the table`, onclick: (event) => { event.preventDefault(); view.open(row); } },
-    text ?? [breakable(row.label), ` (${row.mode})`]);
-}
-
 // Folded away, one line a reason.
 function headlineUnsupported(view) {
   const rows = view.rows.filter((row) => row.verdict === "unsupported");
@@ -281,7 +275,7 @@ function headlineChart(root, view, pairs) {
   const names = shortNames(told.map((pair) => pair.row));
   append(root, [h("h3", {}, `Time, bytes and workspace as a part of ${base}'s`),
     h("p", { class: "soft" }, `${told.length} of ${plural(comparable, "case")} that can be compared. What lies left of 1x is less than ${base}'s, right of it more. A line through a time is its 95% interval. `,
-      comparable > told.length ? h("a", { href: "#headline-cases", onclick: (event) => headlineShowCases(event, root) }, "Show all cases") : null)]);
+      comparable > told.length ? actionLink("#headline-cases", null, "Show all cases", () => headlineShowCases(root)) : null)]);
   const time = told.map((pair) => headlineRatio(1, pair.row.speedup_vs_cublas));
   const ends = told.map((pair) => [headlineRatio(1, pair.row.speedup_vs_cublas_hi), headlineRatio(1, pair.row.speedup_vs_cublas_lo)]);
   const bytes = told.map((pair) => headlineRatio(pair.bytes(pair.row), pair.bytes(pair.baseline)));
@@ -324,8 +318,7 @@ function headlineTip(report, pair) {
     "click: look at this case"].join("\n");
 }
 
-function headlineShowCases(event, root) {
-  event.preventDefault();
+function headlineShowCases(root) {
   const list = root.querySelector("#headline-cases");
   list.open = true;
   list.scrollIntoView();

@@ -10,7 +10,7 @@ function renderLatency(root, view) {
   const timed = view.selected.rows.filter(isTimed);
   const left = view.selected.rows.filter((row) => !isTimed(row));
   root.append(caseChooser(view));
-  if (left.length > 0) root.append(h("ul", { class: "note verdicts" }, left.map((row) => h("li", {}, h("strong", {}, variantLink(view, row)), ": ", verdictText(row.verdict), ", not drawn. ", row.timing_reason ?? row.reason ?? ""))));
+  if (left.length > 0) root.append(h("ul", { class: "note verdicts" }, left.map((row) => h("li", {}, h("strong", {}, rowLink(view, row, row.variant)), ": ", verdictText(row.verdict), ", not drawn. ", row.timing_reason ?? row.reason ?? ""))));
   if (timed.length === 0) return;
   append(root, [latencySummary(view, timed), latencyTable(view, timed), eventsNote(view.report, timed)]);
   const drawn = timed.map((row) => sampleSeries(row)).filter((one) => one.points.length > 0);
@@ -75,7 +75,7 @@ function latencySummary(view, timed) {
   return [h("ul", { class: "verdicts" }, timed.map((row) => {
     const over = [speedupText(view, row, "speedup_vs_cublas", base), speedupText(view, row, "speedup_vs_naive", "naive")].filter(Boolean);
     const verdict = verdictOfSpeedup(view.report, row, base);
-    return h("li", {}, h("strong", {}, variantLink(view, row)), `: ${formatTime(row.median_us)}`, over.length > 0 ? `, ${over.join(", ")}` : "", verdict ? ` \u2013 ${verdict}` : "");
+    return h("li", {}, h("strong", {}, rowLink(view, row, row.variant)), `: ${formatTime(row.median_us)}`, over.length > 0 ? `, ${over.join(", ")}` : "", verdict ? ` \u2013 ${verdict}` : "");
   })), words];
 }
 
@@ -89,7 +89,7 @@ function latencyTable(view, timed) {
   const events = report.header?.ceilings?.event_pair_us;
   const count = (value, title = null) => numberCell(String(value ?? NONE), title);
   const speedup = (row, column) => numberCell(formatTimes(row[column], row[`${column}_lo`], row[`${column}_hi`]), isKnown(row[column]) ? null : row[`${column}_reason`]);
-  const lines = timed.map((row) => [variantLink(view, row), columnCell(report, row, "median_us", formatUs), columnCell(report, row, "ci95_rel", halfWidth), speedup(row, "speedup_vs_cublas"), speedup(row, "speedup_vs_naive"),
+  const lines = timed.map((row) => [rowLink(view, row, row.variant), columnCell(report, row, "median_us", formatUs), columnCell(report, row, "ci95_rel", halfWidth), speedup(row, "speedup_vs_cublas"), speedup(row, "speedup_vs_naive"),
     ...["p05_us", "p95_us", "min_us"].map((name) => columnCell(report, row, name, formatUs)), count(row.samples, row.timing_reason), count(row.throttled_samples), columnCell(report, row, "median_unthrottled_us", formatUs), count(row.unheld_samples),
     numberCell(isKnown(events) ? formatPercent(events / row.median_us) : NONE, isKnown(events) ? null : "the header has no event_pair_us"), columnCell(report, row, "sm_mhz"), columnCell(report, row, "power_w"), row.clock_limits ?? { text: NONE, title: row.device_reason }]);
   return h("div", { id: "latency-figures" }, table("latency of the case", heads, lines));
@@ -233,7 +233,7 @@ function modesOfCase(root, view, timed) {
     h("p", { class: "soft small" }, "Modes are timed one after the other, so these are ratios of medians, not of pairs.")]);
   modesChart(root, view, modes, variants, find);
   const heads = ["mode", "variant", numberCell("median \u00b5s", columnHelp(view.report, "median_us")), numberCell("95% interval \u00b1", columnHelp(view.report, "ci95_rel")), numberCell(`time over that in ${modeWords(view.selected.mode)}`), numberCell("SM MHz", columnHelp(view.report, "sm_mhz"))];
-  const lines = modes.flatMap((mode) => variants.map((variant) => [mode, variant, find(mode, variant)])).filter(([, , row]) => row).map(([mode, variant, row]) => [modeWords(mode), variantLink(view, row), columnCell(view.report, row, "median_us"),
+  const lines = modes.flatMap((mode) => variants.map((variant) => [mode, variant, find(mode, variant)])).filter(([, , row]) => row).map(([mode, variant, row]) => [modeWords(mode), rowLink(view, row, row.variant), columnCell(view.report, row, "median_us"),
     columnCell(view.report, row, "ci95_rel", halfWidth), numberCell(isKnown(over(mode, variant)) ? formatTimes(over(mode, variant)) : NONE), columnCell(view.report, row, "sm_mhz")]);
   root.append(h("div", { id: "mode-figures" }, table("the case's modes", heads, lines)));
 }
@@ -252,5 +252,5 @@ function modesChart(root, view, modes, variants, find) {
     grid: { left: 14 + 6.5 * largest(modes.map((mode) => modeWords(mode).length)), right: 40, top: 40, bottom: 30 }, legend: { top: 4, left: 0, right: 50, data: variants },
     xAxis: { ...axis, axisLine: { onZero: false, lineStyle: { color: cssColor("--line") } } }, yAxis: { type: "value", inverse: true, min: -0.5, max: modes.length - 0.5, splitLine: { show: false }, axisTick: { show: false }, axisLabel: { customValues: modes.map((_, m) => m), formatter: (m) => modeWords(modes[m] ?? "") } },
     series, tooltip: { trigger: "item", formatter: (of) => { const row = view.report.rows[of.data.row]; return `${row.variant}, ${modeWords(row.mode)}\n${formatTime(row.median_us)}${isKnown(row.ci95_rel) ? ` \u00b1 ${(row.ci95_rel * 100).toFixed(2)}%` : ""}\nclick: its line in the table`; } } },
-  { height: 90 + 62 * modes.length, onclick: (of) => of.data?.row !== undefined && view.open(view.report.rows[of.data.row]) });
+  { height: 90 + 62 * modes.length, onclick: opensRow(view) });
 }

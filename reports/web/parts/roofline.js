@@ -79,7 +79,7 @@ function rooflineSummary(view, roofs, items, isBySteps) {
   const own = items.filter((item) => view.selected.rows.includes(item.row));
   if (own.length === 0) return h("p", { class: "note" }, "The selected case has no row that passed and was timed.");
   if (isBySteps) return h("p", {}, `${plural(own.length, "step")} of ${distinct(own, (item) => item.row.variant).join(", ")}. The larger a point, the more of its variant's time it takes.`);
-  const judged = own.map((item) => h("li", {}, h("strong", {}, variantLink(view, item.row)), ": ", roofSentence(item)));
+  const judged = own.map((item) => h("li", {}, h("strong", {}, rowLink(view, item.row, item.row.variant)), ": ", roofSentence(item)));
   return h("ul", { class: "verdicts" }, judged);
 }
 
@@ -152,7 +152,7 @@ function rooflineChart(root, view, all, roofs, isBySteps) {
     grid: { left: 66, right: 24, top: 40, bottom: 48 }, legend: { top: 4, left: 0, right: 50, data: variants },
     xAxis, yAxis, series: [...roofSeries(roofs, dtypes, low, high, yAxis), ...(isBySteps ? [] : caseLines(items)), ...series.map(({ items: own, ...one }) => one)],
     tooltip: { trigger: "item", formatter: (of) => roofTip(series.find((one) => one.name === of.seriesName)?.items[of.dataIndex], of) } },
-  { height: 480, onclick: (of) => of.data?.row !== undefined && view.open(view.report.rows[of.data.row]) });
+  { height: 480, onclick: opensRow(view) });
 }
 
 // What stands beside a point: colours tell variants.
@@ -220,7 +220,7 @@ function rooflineTable(root, view, items, isBySteps) {
   const chosen = new Set(view.selected.rows);
   const first = isBySteps ? items : [...items.filter((item) => chosen.has(item.row)), ...items.filter((item) => !chosen.has(item.row))];
   const lines = first.slice(0, ROOFLINE_LINES).map((item) => [
-    ...(isBySteps ? [variantLink(view, item.row), item.step.name] : [breakable(item.row.case_id), item.row.mode, variantLink(view, item.row)]),
+    ...(isBySteps ? [rowLink(view, item.row, item.row.variant), item.step.name] : [breakable(item.row.case_id), item.row.mode, rowLink(view, item.row, item.row.variant)]),
     numberCell(formatUs(item.us)), numberCell(fourDigits(item.flops / 1e9)), numberCell(formatMb(item.bytes)), { text: bytesKind(item), title: item.isMeasured ? null : (item.step ?? item.row).traffic_reason },
     numberCell(fourDigits(item.x)), numberCell(fourDigits(item.tflops)), numberCell(fourDigits(item.gbps)), item.bound ?? { text: NONE, title: `no roof is known for ${item.row.dtype}` }, numberCell(formatPercent(item.roof_share)),
     ...(isBySteps ? [] : [columnCell(report, item.row, "floor_share", formatPercent)])]);
@@ -265,11 +265,11 @@ function bandwidthChart(root, view, items, roofs, isBySteps) {
     xAxis: { type: "value", name: "GB/s", min: 0, max: Math.ceil(most * 1.02 / 10 ** Math.floor(Math.log10(most) - 1)) * 10 ** Math.floor(Math.log10(most) - 1), nameLocation: "middle", nameGap: 26 },
     yAxis: { type: "category", inverse: true, data: names, axisTick: { show: false }, axisLabel: { width: width - 12, overflow: "truncate", interval: 0, fontSize: 11 } },
     series, tooltip: { trigger: "item", formatter: tip } },
-  { height: 110 + 19 * shown.length, onclick: (of) => of.data?.row !== undefined && view.open(view.report.rows[of.data.row]) });
+  { height: 110 + 19 * shown.length, onclick: opensRow(view) });
 
   const heads = [...(isBySteps ? ["variant", "step"] : ["case", "mode", "variant"]), numberCell("time \u00b5s"), numberCell(isBySteps ? "declared GB/s" : "needed GB/s", isBySteps ? null : columnHelp(view.report, "gbps")),
     numberCell("moved GB/s"), "bytes are", ...(isBySteps ? [] : [numberCell("share of floor", columnHelp(view.report, "floor_share"))])];
-  const lines = items.slice(0, ROOFLINE_LINES).map((item) => [...(isBySteps ? [variantLink(view, item.row), item.step.name] : [breakable(item.row.case_id), item.row.mode, variantLink(view, item.row)]),
+  const lines = items.slice(0, ROOFLINE_LINES).map((item) => [...(isBySteps ? [rowLink(view, item.row, item.row.variant), item.step.name] : [breakable(item.row.case_id), item.row.mode, rowLink(view, item.row, item.row.variant)]),
     numberCell(formatUs(item.us)), isBySteps ? numberCell(fourDigits(useful(item))) : columnCell(view.report, item.row, "gbps"), numberCell(fourDigits(item.gbps)), bytesKind(item),
     ...(isBySteps ? [] : [columnCell(view.report, item.row, "floor_share", formatPercent)])]);
   root.append(h("details", { id: "bandwidth-figures" }, h("summary", {}, "Figures of the bandwidth chart"), table("figures of the bandwidth chart", heads, lines),

@@ -133,7 +133,7 @@ function scalingTable(view, series, family, by) {
   const heads = [numberCell(by, columnHelp(report, by)), "variant", numberCell("median \u00b5s", columnHelp(report, "median_us")), numberCell(`speed-up over ${report.baseline}`, columnHelp(report, "speedup_vs_cublas")), numberCell("share of floor", columnHelp(report, "floor_share")),
     numberCell("floor \u00b5s", columnHelp(report, "floor_us")), numberCell("counted MB", WORDS["measured bytes"]), numberCell("modelled MB", columnHelp(report, "bytes_modelled")), numberCell("compulsory MB", columnHelp(report, "bytes_compulsory")), numberCell("workspace MB", columnHelp(report, "workspace_bytes"))];
   const rows = family.places.flatMap((place) => family.rows.filter((row) => row[by] === place));
-  const lines = rows.map((row) => [numberCell(String(row[by])), [variantLink(view, row), row.verdict === "pass" ? null : [" ", verdictText(row.verdict)]], columnCell(report, row, "median_us", formatUs), numberCell(formatTimes(row.speedup_vs_cublas, row.speedup_vs_cublas_lo, row.speedup_vs_cublas_hi), isKnown(row.speedup_vs_cublas) ? null : row.speedup_vs_cublas_reason),
+  const lines = rows.map((row) => [numberCell(String(row[by])), [rowLink(view, row, row.variant), row.verdict === "pass" ? null : [" ", verdictText(row.verdict)]], columnCell(report, row, "median_us", formatUs), numberCell(formatTimes(row.speedup_vs_cublas, row.speedup_vs_cublas_lo, row.speedup_vs_cublas_hi), isKnown(row.speedup_vs_cublas) ? null : row.speedup_vs_cublas_reason),
     columnCell(report, row, "floor_share", formatPercent), columnCell(report, row, "floor_us", formatUs),
     numberCell(formatMb(row.measured_bytes), isKnown(row.measured_bytes) ? null : row.traffic_reason), columnCell(report, row, "bytes_modelled", formatMb), columnCell(report, row, "bytes_compulsory", formatMb), columnCell(report, row, "workspace_bytes", formatMb)]);
   const shown = lines.slice(0, 150);
@@ -160,7 +160,7 @@ function overExtent(root, view, series, family, by, label, yAxis, lineOf, dashed
     grid: { left: 66, right: 24, top: 40, bottom: 46 }, legend: { top: 4, left: 0, right: 50, data: [...drawn.map((one) => one.name), ...dashed.map((one) => ({ name: one.name, icon: DASHES }))] },
     xAxis: extentAxis(family, by), yAxis, series: [...drawn, ...dashed, ...intervals],
     tooltip: { trigger: "item", formatter: (of) => { const row = view.report.rows[of.data?.row]; return row ? `${row.variant}, ${by} ${row[by]}\n${tip(row)}\nclick: its line in the table` : `${of.seriesName}, ${by} ${of.value[0]}`; } } },
-  { height: 340, onclick: (of) => of.data?.row !== undefined && view.open(view.report.rows[of.data.row]) });
+  { height: 340, onclick: opensRow(view) });
 }
 
 // What is the same for every variant, from the first row at each place that knows it.

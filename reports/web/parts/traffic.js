@@ -8,8 +8,9 @@ PARTS.push({
     root.append(caseChooser(view));
     const rows = view.selected.rows;
     append(root, [h("p", { class: "headline" }, trafficHeadline(view.report, rows)), trafficVerdictNotes(rows), trafficDetails(rows)]);
-    const by = trafficChosenBy(view, rows);
-    const left = trafficChosenRows(view, rows);
+    const by = rows.some(trafficHasTensors) && view.state.get("traffic_by") === "tensor" ? "tensor" : "";
+    const without = view.state.get("traffic_without");
+    const left = rows.filter((row) => !without.includes(row.variant)).slice(0, TRAFFIC_MOST_VARIANTS);
     root.append(trafficSwitches(view, rows, by));
     if (left.length === 0) root.append(h("p", { class: "note" }, "All variants are left out: choose one above."));
     else trafficDrawBars(root, view, left, by);
@@ -23,6 +24,7 @@ const TRAFFIC_STORAGE = {
   prepared: { color: "#cc79a7", text: "weights in a form prepared once" },
   workspace: { color: "#e69f00", text: "intermediates: what fusing can save" },
 };
+const TRAFFIC_OLD = "these records have no bytes by tensor: they are of an older version";
 const TRAFFIC_GREY = "#8a8a8a";
 const TRAFFIC_LATE = "#56b4e9";
 const TRAFFIC_MOST_PIECES = 14;
@@ -101,28 +103,15 @@ function trafficReasons(report, rows) {
 
 // --- switches ---
 
-function trafficChosenBy(view, rows) {
-  return view.state.get("traffic_by") === "tensor" && rows.some(trafficHasTensors) ? "tensor" : "step";
-}
-
-const trafficLeftOut = (view) => view.state.get("traffic_without").split(" ").filter(Boolean).map((name) => decodeURIComponent(name));
-function trafficChosenRows(view, rows) {
-  const without = trafficLeftOut(view);
-  return rows.filter((row) => !without.includes(row.variant)).slice(0, TRAFFIC_MOST_VARIANTS);
-}
-
 function trafficSwitches(view, rows, by) {
-  const without = trafficLeftOut(view);
-  const toggle = (name) => view.state.set({ traffic_without:
-    (without.includes(name) ? without.filter((one) => one !== name) : [...without, name]).map(encodeURIComponent).join(" ") });
+  const without = view.state.get("traffic_without");
   const canTensor = rows.some(trafficHasTensors);
-  const byButton = (value, can, title) => h("button", { type: "button", "aria-pressed": String(by === value), disabled: !can, title,
-    onclick: () => view.state.set({ traffic_by: value === "step" ? "" : value }) }, value);
+  const variants = distinct(rows, (row) => row.variant).map((name) => [name, name, "leave out or bring back"]);
   return h("div", { class: "switches" },
-    h("fieldset", {}, h("legend", {}, "modelled bytes by"), byButton("step", true, "one piece a launch of the plan"),
-      byButton("tensor", canTensor, canTensor ? "one piece a tensor that the steps read or write" : "these records have no bytes by tensor: they are of an older version")),
-    rows.length < 2 ? null : h("fieldset", {}, h("legend", {}, "variants"), distinct(rows, (row) => row.variant).map((name) =>
-      h("button", { type: "button", "aria-pressed": String(!without.includes(name)), title: "leave out or bring back", onclick: () => toggle(name) }, name))));
+    choiceButtons(view, "traffic_by", "modelled bytes by", [["", "step", "one piece a launch of the plan"],
+      ["tensor", "tensor", canTensor ? "one piece a tensor that the steps read or write" : TRAFFIC_OLD, !canTensor]], by),
+    rows.length < 2 ? null : buttonGroup("variants", variants, { isPressed: (name) => !without.includes(name),
+      press: (name) => view.state.set({ traffic_without: toggled(without, name) }) }));
 }
 
 // --- pieces of a bar: { label, group, color, read, written, hover, isKept } ---
@@ -350,8 +339,8 @@ function trafficKeys(rows, by) {
   };
   const colors = trafficStepColors(rows);
   const entries = [
-    ...(by === "step" ? colors.stages.map(([stage, color]) => [color, stage]) : Object.values(TRAFFIC_STORAGE).map(({ color, text }) => [color, text])),
-    ...(by === "step" && rows.some((row) => row.tensors.length) ? [[TRAFFIC_STORAGE.op.color, "compulsory: the op's inputs and outputs"]] : []),
+    ...(by === "" ? colors.stages.map(([stage, color]) => [color, stage]) : Object.values(TRAFFIC_STORAGE).map(({ color, text }) => [color, text])),
+    ...(by === "" && rows.some((row) => row.tensors.length) ? [[TRAFFIC_STORAGE.op.color, "compulsory: the op's inputs and outputs"]] : []),
     ...(rows.some((row) => row.dram_late_write_bytes > 0) ? [[TRAFFIC_LATE, "late writes"]] : []),
   ];
   return h("p", { class: "keys soft" }, h("span", {}, swatch(TRAFFIC_GREY), "read"), h("span", {}, swatch(trafficMix(TRAFFIC_GREY, 0.2), "hatched"), "written"),

@@ -37,8 +37,8 @@ function waterfallChain(root, view) {
   const targets = rows.filter((row) => row !== naive && row !== base);
   const target = targets.find((row) => row.variant === view.state.get("waterfall_to")) ?? targets.find((row) => row.variant === "fused") ?? targets[0] ?? null;
   if (targets.length > 1) {
-    root.append(h("div", { class: "switches" }, h("fieldset", {}, h("legend", {}, "to"), targets.map((row) =>
-      h("button", { type: "button", "aria-pressed": String(row === target), onclick: () => view.state.set({ waterfall_to: row.variant }) }, row.variant)))));
+    const names = targets.map((row) => [row.variant]);
+    root.append(h("div", { class: "switches" }, choiceButtons(view, "waterfall_to", "to", names, target.variant)));
   }
   const wanted = [["naive", naive], [view.report.baseline, base], [target?.variant ?? "fused", target]];
   const chain = [];
@@ -317,8 +317,7 @@ function waterfallStart(view, key, chain, totalOf) {
 
 function waterfallStartSwitch(view, key, chain, start) {
   if (chain.length < 3) return null;
-  return h("fieldset", {}, h("legend", {}, "from"), chain.slice(0, -1).map((row, i) =>
-    h("button", { type: "button", "aria-pressed": String(i === start), onclick: () => view.state.set({ [key]: row.variant }) }, row.variant)));
+  return choiceButtons(view, key, "from", chain.slice(0, -1).map((row) => [row.variant]), chain[start].variant);
 }
 
 function waterfallDrawBytes(root, view, chain, pairs, kind, isMeasured) {
@@ -330,10 +329,10 @@ function waterfallDrawBytes(root, view, chain, pairs, kind, isMeasured) {
     return;
   }
   const why = chain.map((row) => reasonOf(view.report, row, "dram_read_bytes")).find(Boolean) ?? "some steps or variants were not counted";
-  const button = (value) => h("button", { type: "button", "aria-pressed": String(value === kind), disabled: value === "counted" && !isMeasured, title: value === "counted" && !isMeasured ? `not counted: ${why}` : null,
-    onclick: () => view.state.set({ waterfall_kind: value === "counted" ? "" : value }) }, value);
+  const kinds = [["", "counted", isMeasured ? null : `not counted: ${why}`, !isMeasured], ["modelled"]];
   const start = waterfallStart(view, "waterfall_bytes", chain, totalOf);
-  append(root, [h("div", { class: "switches" }, h("fieldset", {}, h("legend", {}, "bytes"), button("counted"), button("modelled")), waterfallStartSwitch(view, "waterfall_bytes", chain, start))]);
+  root.append(h("div", { class: "switches" }, choiceButtons(view, "waterfall_kind", "bytes", kinds, kind === "counted" ? "" : kind),
+    waterfallStartSwitch(view, "waterfall_bytes", chain, start)));
   const bars = waterfallBars(chain.slice(start), pairs.slice(start), totalOf, (line) => line[kind], kind === "counted" ? "outside the steps" : "in no step",
     kind === "counted" ? (line) => line.modelled : undefined);
   waterfallDraw(root, view, bars, formatBytes, trafficTick, `${kind} bytes`, "as modelled");
@@ -423,7 +422,7 @@ function waterfallTable(report, pair) {
   const lines = pair.lines.map((line) => [
     waterfallIsMatched(line.group) ? line.group.after.map((step) => step.name).join(" + ") : "not attributed",
     { text: `${line.group.before.map((step) => step.name).join("; ") || NONE}${waterfallIsMatched(line.group) || line.group.after.length === 0 ? "" : ` (now: ${line.group.after.map((step) => step.name).join("; ")})`}` },
-    hasTensors ? waterfallTensorCell(pair, line.group) : { text: NONE, title: "these records have no bytes by tensor: they are of an older version" },
+    hasTensors ? waterfallTensorCell(pair, line.group) : { text: NONE, title: TRAFFIC_OLD },
     n(line.modelled, formatMb, "not declared"), n(line.counted, formatMb, whyBytes),
     { ...n(line.predicted, formatUs, line.why), title: line.why }, n(line.us, formatUs, "not all of these steps were timed")]);
   const sum = (name) => sumOf(pair.lines.map((line) => line[name]));
