@@ -138,128 +138,110 @@ function ratioBar(row, scale) {
 
 // --- the page ---
 
-class ComparePage {
+// How many rows the chart and the table show, until the reader asks for more.
+const compareLimits = { chart: 60, rows: 300 };
+const COMPARE_MOST_DRAWN = 300;
+
+const compareParts = (percent) => [
+  { id: "overall", title: "By op and variant", render: drawOverall,
+    about: "The geometric mean of new/base over the rows whose latency could be judged, and how many rows there are. It has no "
+      + "interval: it shows where to look." },
+  { id: "chart", title: "New over base", render: drawForest,
+    about: `Each row's ratio of medians with its ${percent}% interval. Right of 1 is slower. The grey band is the noise: an `
+      + "interval outside it is slower or faster, one inside it is the same, one across its edge is unsure." },
+  { id: "rows", title: "Rows", render: drawRows,
+    about: "Regressions first, then slower, faster, gone, unsure and new rows; then those that are the same. Latencies are medians "
+      + "of the samples that were not throttled." },
+  { id: "runs", title: "The two runs", render: drawRuns, withoutRows: true,
+    about: "What was compared, and what the runs' headers say differently." },
+].map((part) => ({ ...part, isAlways: true }));
+
+class ComparePage extends Page {
   constructor(comparison) {
-    this.comparison = comparison;
-    this.state = new State(COMPARE_FACETS);
-    this.chartLimit = 60;
-    this.tableLimit = 300;
-    applyTheme(this.state.get("theme"));
-    this.filters = new Filters(comparison.rows, this.state, "search cases, variants, what changed   /");
-    const section = (id, title, about) => {
-      const body = h("div", { class: "body" });
-      this.main.append(h("section", { id, "aria-label": title }, h("h2", { tabindex: "-1" }, title), h("p", { class: "soft" }, about), body));
-      return body;
-    };
-    this.main = h("main", {}, comparison.rows.length > 0 ? this.filters.form : null);
-    this.parts = {
-      overall: section("overall", "By op and variant", "The geometric mean of new/base over the rows whose latency could be judged, and how many rows there are. It has no interval: it shows where to look."),
-      chart: section("chart", "New over base", `Each row's ratio of medians with its ${comparison.percent}% interval. Right of 1 is slower. The grey band is the noise: an interval outside it is slower or faster, one inside it is the same, one across its edge is unsure.`),
-      table: section("rows", "Rows", "Regressions first, then slower, faster, gone, unsure and new rows; then those that are the same. Latencies are medians of the samples that were not throttled."),
-    };
-    drawRuns(section("runs", "The two runs", "What was compared, and what the runs' headers say differently."), comparison);
-    const names = { overall: "By op and variant", chart: "New over base", rows: "Rows", runs: "The two runs" };
-    replaceChildren(document.getElementById("page"), compareHead(comparison, this.state, names, (id) => this.goTo(id)), this.main);
-    this.state.listen((keys) => this.onChange(keys));
-    this.draw();
-    this.goTo(this.state.get("at"));
+    super(comparison, { facets: COMPARE_FACETS, parts: compareParts(comparison.percent), table: "rows",
+      search: "search cases, variants, what changed   /", none: "The runs have no rows." });
   }
 
-  onChange(keys) {
-    if (keys === null || keys.includes("theme")) applyTheme(this.state.get("theme"));
-    const focused = focusPath(document.activeElement);
-    this.draw();
-    refocus(focused);
-    if (keys === null) this.goTo(this.state.get("at"));
+  said() {
+    return compareSaid(this.report);
   }
 
-  draw() {
-    const rows = filteredRows(this.comparison, this.state).sort(COMPARE_ORDERS[orderOf(this.state)].compare);
-    const scale = ratioScale(rows);
-    this.filters.update(rows.length);
-    disposeCharts(this.main);
-    Object.values(this.parts).forEach((part) => replaceChildren(part));
-    if (rows.length === 0) {
-      const text = this.comparison.rows.length === 0 ? "The runs have no rows." : "No row is left by the filters.";
-      Object.values(this.parts).forEach((part) => part.append(h("p", { class: "note" }, text)));
-      return;
-    }
-    drawOverall(this.parts.overall, rows);
-    this.drawForest(rows, scale);
-    this.drawRows(rows, scale);
+  look(rows) {
+    rows.sort(COMPARE_ORDERS[orderOf(this.state)].compare);
+    return { scale: ratioScale(rows) };
   }
 
-  drawForest(rows, scale) {
-    const told = rows.filter((row) => isKnown(row.new_over_base) && row.new_over_base > 0);
-    const shown = told.slice(0, this.chartLimit);
-    if (told.length === 0) {
-      this.parts.chart.append(h("p", { class: "note" }, "None of these rows has a latency in both runs."));
-      return;
-    }
-    forestChart(this.parts.chart, shown, scale, this.comparison.percent, (row) => this.openRow(row));
-    const most = Math.min(told.length, 300);
-    this.parts.chart.append(h("p", { class: "soft" }, told.length === rows.length ? null : `${plural(rows.length - told.length, "row")} without a latency in both runs: only in the table. `,
-      shown.length < told.length ? `${shown.length} of ${told.length} are drawn. ` : null,
-      shown.length < most ? h("button", { type: "button", id: "more-chart", onclick: () => { this.chartLimit = 300; this.onChange([]); } }, `draw ${most}`) : null));
-  }
-
-  drawRows(rows, scale) {
-    const chosen = rows.findIndex((row) => String(row.index) === this.state.get("row"));
-    const shown = rows.slice(0, Math.max(this.tableLimit, chosen + 1));
-    const order = h("select", { "aria-label": "order", id: "order", onchange: (event) => this.state.set({ sort: event.target.value === "importance" ? "" : event.target.value }) },
-      Object.entries(COMPARE_ORDERS).map(([id, { text }]) => h("option", { value: id, selected: id === orderOf(this.state) }, text)));
-    const drawn = compareTable(shown, scale, this.comparison);
-    const lines = drawn.querySelectorAll("tbody tr");
-    lines[chosen]?.classList.add("chosen");
-    append(this.parts.table, [h("p", {}, order), drawn]);
-    if (shown.length < rows.length) {
-      this.parts.table.append(h("p", {}, `${shown.length} of ${plural(rows.length, "row")} are shown. `,
-        h("button", { type: "button", id: "more-rows", onclick: () => { this.tableLimit += 300; this.onChange([]); } }, "show more")));
-    }
-  }
-
-  openRow(row) {
-    this.state.set({ row: String(row.index), at: "rows" });
-    this.parts.table.querySelector("tr.chosen")?.scrollIntoView({ block: "center" });
-  }
-
-  goTo(id) {
-    const section = [...this.main.querySelectorAll("section")].find((one) => one.id === id);
-    if (!section) return;
-    this.state.values.at = id;
-    (section.querySelector("tr.chosen") ?? section).scrollIntoView({ block: section.querySelector("tr.chosen") ? "center" : "start" });
-    section.querySelector("h2").focus({ preventScroll: true });
+  // The chosen row, where the part has one.
+  show(section) {
+    const chosen = section.querySelector("tr.chosen");
+    if (chosen) chosen.scrollIntoView({ block: "center" });
+    else super.show(section);
   }
 }
 
+function drawForest(root, view) {
+  const { rows } = view;
+  const told = rows.filter((row) => isKnown(row.new_over_base) && row.new_over_base > 0);
+  if (told.length === 0) {
+    root.append(h("p", { class: "note" }, "None of these rows has a latency in both runs."));
+    return;
+  }
+  const shown = told.slice(0, compareLimits.chart);
+  forestChart(root, view, shown);
+  const most = Math.min(told.length, COMPARE_MOST_DRAWN);
+  const untold = rows.length - told.length;
+  append(root, [h("p", { class: "soft" },
+    untold > 0 ? `${plural(untold, "row")} without a latency in both runs: only in the table. ` : null,
+    shown.length < told.length ? `${shown.length} of ${told.length} are drawn. ` : null,
+    shown.length < most ? moreButton(view, "chart", `draw ${most}`, most) : null)]);
+}
+
+function moreButton(view, what, text, limit) {
+  const more = () => {
+    compareLimits[what] = limit;
+    view.state.tell([]);
+  };
+  return h("button", { type: "button", id: `more-${what}`, onclick: more }, text);
+}
+
+function drawRows(root, view) {
+  const { report, state, rows } = view;
+  const chosen = rows.findIndex((row) => String(row.index) === state.get("row"));
+  const shown = rows.slice(0, Math.max(compareLimits.rows, chosen + 1));
+  const sort = (event) => state.set({ sort: event.target.value === "importance" ? "" : event.target.value });
+  const order = h("select", { "aria-label": "order", id: "order", onchange: sort },
+    Object.entries(COMPARE_ORDERS).map(([id, { text }]) => h("option", { value: id, selected: id === orderOf(state) }, text)));
+  const drawn = compareTable(shown, view.scale, report);
+  drawn.querySelectorAll("tbody tr")[chosen]?.classList.add("chosen");
+  append(root, [h("p", {}, order), drawn]);
+  if (shown.length === rows.length) return;
+  root.append(h("p", {}, `${shown.length} of ${plural(rows.length, "row")} are shown. `,
+    moreButton(view, "rows", "show more", compareLimits.rows + 300)));
+}
+
 // What is said first: how many rows of each kind, whether anything regressed, what makes it doubtful.
-function compareHead(comparison, state, names, goTo) {
-  const { base, new: current, counts, said } = comparison;
-  const common = comparison.rows.filter((row) => row.latency !== "gone" && row.latency !== "new").length;
-  const link = ([id, text]) => h("a", { href: `#${id}`, onclick: (event) => {
-    event.preventDefault();
-    goTo(id);
-    history.replaceState(null, "", state.address());
-  } }, text);
+function compareSaid({ base, new: current, counts, said, rows, regressions, forced, notes }) {
+  const common = rows.filter((row) => row.latency !== "gone" && row.latency !== "new").length;
   const kinds = ["slower", "faster", "same", "unsure", "new", "gone"];
-  return h("header", {},
-    h("h1", {}, comparison.title),
-    h("div", { class: "right" }, themeButton(state)),
+  const warning = (text) => h("p", { class: "warning" }, text);
+  return [
     h("p", { id: "counts" }, said.counts),
-    h("p", { id: "verdict", class: comparison.regressions > 0 ? "fail" : "pass" }, capital(`${said.regressions}.`)),
-    comparison.forced ? h("p", { class: "warning" }, `Comparing was forced: ${comparison.forced}.`) : null,
-    comparison.rows.length > 0 && common === 0 ? h("p", { class: "warning" }, "The runs have no row in common: no latency was compared. Compare runs of the same sweep, backend and mode.") : null,
-    [["base", base], ["new", current]].flatMap(([run, side]) => side.warnings.map((text) => h("p", { class: "warning" }, `Warning of ${run}: ${text}`))),
-    comparison.notes.filter((text) => !text.startsWith("forced: ")).map((text) => h("p", { class: "note" }, `Note: ${text}`)),
+    h("p", { id: "verdict", class: regressions > 0 ? "fail" : "pass" }, capital(`${said.regressions}.`)),
+    forced ? warning(`Comparing was forced: ${forced}.`) : null,
+    rows.length > 0 && common === 0 ? warning("The runs have no row in common: no latency was compared. Compare runs of the same "
+      + "sweep, backend and mode.") : null,
+    [["base", base], ["new", current]].flatMap(([run, side]) => side.warnings.map((text) => warning(`Warning of ${run}: ${text}`))),
+    notes.filter((text) => !text.startsWith("forced: ")).map((text) => h("p", { class: "note" }, `Note: ${text}`)),
     h("div", { class: "tiles", id: "kinds" }, kinds.map((kind) =>
-      h("div", { class: "tile small", title: LATENCY_HELP[kind] }, h("strong", { class: counts[kind] > 0 ? latencyCss(kind) : "soft" }, String(counts[kind] ?? 0)), kind))),
-    h("nav", { "aria-label": "parts" }, Object.entries(names).map(link)));
+      h("div", { class: "tile small", title: LATENCY_HELP[kind] },
+        h("strong", { class: counts[kind] > 0 ? latencyCss(kind) : "soft" }, String(counts[kind] ?? 0)), kind))),
+  ];
 }
 
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 // A line an op, a column a variant: the mean ratio, and how many rows moved.
-function drawOverall(root, rows) {
+function drawOverall(root, { rows }) {
   const asRun = [...rows].sort((a, b) => a.index - b.index);
   const variants = distinct(asRun, (row) => row.variant);
   const ops = distinct(asRun, (row) => row.op);
@@ -278,7 +260,7 @@ function meanRatio(rows) {
   return ratios.length > 0 ? Math.exp(ratios.reduce((sum, ratio) => sum + Math.log(ratio), 0) / ratios.length) : null;
 }
 
-function forestChart(root, rows, scale, percent, open) {
+function forestChart(root, { scale, report, open }, rows) {
   const modes = new Set(rows.map((row) => row.mode));
   const name = (row) => `${row.label}${modes.size > 1 ? ` (${row.mode})` : ""}`;
   const colors = { slower: cssColor("--bad"), faster: cssColor("--good"), same: cssColor("--soft"), unsure: cssColor("--warn") };
@@ -305,7 +287,7 @@ function forestChart(root, rows, scale, percent, open) {
     return [`${row.label} (${row.mode})`, `${row.latency}: new/base ${formatRatioInterval(row)}, noise ${formatNoise(row)}`,
       `base ${formatTime(row.base?.median_us)}, new ${formatTime(row.new?.median_us)}`, row.regression ? `regression: ${row.regression}` : null].filter(Boolean).join("\n");
   };
-  drawChart(root, `new over base with its ${percent}% interval for ${plural(rows.length, "row")}; the table below has the same figures`, {
+  drawChart(root, `new over base with its ${report.percent}% interval for ${plural(rows.length, "row")}; the table below has the same figures`, {
     grid: { left: left + 10, right: 30, top: 64, bottom: 16 },
     legend: { top: 0, left: 0, data: Object.keys(colors).filter((latency) => rows.some((row) => row.latency === latency)) },
     tooltip: { trigger: "item", formatter: (params) => tip(params.value[params.seriesType === "custom" ? 0 : 1]) },
@@ -358,15 +340,15 @@ function remarksOn(row) {
     row.changes.map(changeText)];
 }
 
-function drawRuns(root, comparison) {
-  const sides = [comparison.base, comparison.new];
+function drawRuns(root, { report }) {
+  const sides = [report.base, report.new];
   const facts = [["records", "path"], ["sweep", "name"], ["run", "run_id"], ["started", "started"], ["fusebench", "version"], ["rows", "rows"]];
   const shown = (value) => (value === "" || value === null || value === undefined ? NONE : String(value));
   root.append(table("the two runs", ["", "base", "new"], facts.map(([name, key]) => [name, ...sides.map((side) => shown(side[key]))])));
   root.append(h("h3", {}, "Differences of the headers"));
-  if (comparison.differences.length === 0) {
+  if (report.differences.length === 0) {
     root.append(h("p", {}, "None: device, driver, libraries, build and sweep are the same."));
     return;
   }
-  root.append(table("differences of the headers", ["fact", "base", "new"], comparison.differences.map(({ fact, base, new: current }) => [fact, shown(formatValue(fact, base)), shown(formatValue(fact, current))])));
+  root.append(table("differences of the headers", ["fact", "base", "new"], report.differences.map(({ fact, base, new: current }) => [fact, shown(formatValue(fact, base)), shown(formatValue(fact, current))])));
 }

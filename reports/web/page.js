@@ -1,47 +1,50 @@
 // The page's frame: what is said first, the filters, and the parts, each drawn when it comes into view.
 
-// { id, order, title, about, keeps?, withoutRows?, render(root, view) }. `view` has { report, state, rows, groups, selected }: the rows
-// and groups that the filters leave, and the group that is looked at, which may be null. parts/*.js add theirs.
-const PARTS = [];
-
+// { id, title, about, keeps?, withoutRows?, isAlways?, render(root, view) }. `view` has { report, state, rows, open } and what the
+// page's look() adds: rows are those that the filters leave, open(row) shows one in its table.
 class Page {
-  constructor(report) {
+  constructor(report, { facets, parts, table, search, none }) {
     this.report = report;
-    this.state = new State();
-    this.parts = PARTS.sort((a, b) => a.order - b.order);
+    this.state = new State(facets);
+    this.parts = parts;
+    this.table = table;
+    this.none = none;
+    this.filters = new Filters(report.rows, this.state, search);
     this.sections = new Map();
     applyTheme(this.state.get("theme"));
     replaceChildren(document.getElementById("page"), this.head(), this.main());
     this.observer = new IntersectionObserver((entries) => this.onSeen(entries), { rootMargin: "400px" });
-    for (const { section } of this.sections.values()) this.observer.observe(section);
+    for (const { part, section } of this.sections.values()) if (!part.isAlways) this.observer.observe(section);
     this.state.listen((keys) => this.onChange(keys));
-    this.update();
+    this.onChange([]);
     this.goTo(this.place());
     // A part that was gone to is held in its place until the reader moves.
-    for (const move of ["wheel", "touchmove", "pointerdown", "keydown"]) document.addEventListener(move, () => { this.held = null; }, { capture: true, passive: true });
+    const letGo = () => { this.held = null; };
+    for (const move of ["wheel", "touchmove", "pointerdown", "keydown"]) {
+      document.addEventListener(move, letGo, { capture: true, passive: true });
+    }
     // Paper shows all parts, drawn or not.
     window.addEventListener("beforeprint", () => this.drawAll());
   }
 
   head() {
-    const links = this.parts.map((part) => h("a", { href: `#${part.id}`, onclick: (event) => this.onLink(event, part.id) }, part.title));
     return h("header", {},
       h("h1", {}, this.report.title),
       h("div", { class: "right" }, themeButton(this.state)),
-      countsOf(this.report),
-      this.report.warnings.map((warning) => h("p", { class: "warning" }, `Warning: ${warning}`)),
-      h("nav", { "aria-label": "parts" }, links));
+      this.said(),
+      h("nav", { "aria-label": "parts" }, this.parts.map(({ id, title }) => actionLink(`#${id}`, null, title, () => {
+        this.state.keep({ at: id });
+        this.goTo(id);
+      }))));
   }
 
   main() {
-    const main = h("main");
-    this.filters = new Filters(this.report.rows, this.state, "search cases, variants, kernels   /");
-    if (this.report.rows.length > 0) main.append(this.filters.form);
+    const main = h("main", {}, this.report.rows.length > 0 ? this.filters.form : null);
     for (const part of this.parts) {
       const body = h("div", { class: "body" });
       const section = h("section", { id: part.id, "aria-label": part.title },
-        h("h2", {}, part.title), h("p", { class: "soft" }, part.about), body);
-      this.sections.set(part.id, { part, section, body, isSeen: false, isStale: true });
+        h("h2", { tabindex: "-1" }, part.title), h("p", { class: "soft" }, part.about), body);
+      this.sections.set(part.id, { part, section, body, isSeen: part.isAlways ?? false, isStale: true });
       main.append(section);
     }
     return main;
@@ -51,9 +54,8 @@ class Page {
 
   update() {
     const rows = filteredRows(this.report, this.state);
-    const groups = rows.length === this.report.rows.length ? this.report.groups : groupByCase(rows);
-    const selected = groups.find((group) => group.key === this.state.get("case")) ?? mostTelling(groups);
-    this.view = { report: this.report, state: this.state, rows, groups, selected, open: (row) => this.openRow(row) };
+    const open = (row) => this.openRow(row);
+    this.view = { report: this.report, state: this.state, rows, open, ...this.look(rows) };
     this.filters.update(rows.length);
   }
 
@@ -63,7 +65,7 @@ class Page {
     this.update();
     for (const entry of this.sections.values()) {
       // A part that only keeps something of its own in the address has drawn it already.
-      if (keys !== null && entry.part.keeps && keys.every((key) => entry.part.keeps.includes(key))) continue;
+      if (keys?.length > 0 && keys.every((key) => entry.part.keeps?.includes(key))) continue;
       entry.isStale = true;
       if (entry.isSeen) this.draw(entry);
     }
@@ -78,25 +80,26 @@ class Page {
       if (isIntersecting) this.draw(entry);
     }
     // What is drawn above the part that was gone to must not push it away.
-    this.held?.section.scrollIntoView();
+    if (this.held) this.show(this.held);
   }
 
   draw(entry) {
     if (!entry.isStale) return;
     entry.isStale = false;
+    const { part, body } = entry;
     // The page keeps its length meanwhile, so that it does not scroll.
-    entry.body.style.minHeight = `${entry.body.offsetHeight}px`;
-    disposeCharts(entry.body);
+    body.style.minHeight = `${body.offsetHeight}px`;
+    disposeCharts(body);
     // A part that fails says so, and the others stand.
     try {
-      replaceChildren(entry.body);
-      if (this.view.rows.length === 0 && !entry.part.withoutRows) entry.body.append(h("p", { class: "note" }, this.report.rows.length === 0 ? "The run has no rows." : "No row is left by the filters."));
-      else entry.part.render(entry.body, this.view);
+      replaceChildren(body);
+      if (this.view.rows.length > 0 || part.withoutRows) part.render(body, this.view);
+      else body.append(h("p", { class: "note" }, this.report.rows.length === 0 ? this.none : "No row is left by the filters."));
     } catch (error) {
       console.error(error);
-      entry.body.append(h("p", { class: "warning" }, `This part could not be drawn: ${error.message}`));
+      body.append(h("p", { class: "warning" }, `This part could not be drawn: ${error.message}`));
     }
-    entry.body.style.minHeight = "";
+    body.style.minHeight = "";
   }
 
   drawAll() {
@@ -105,16 +108,9 @@ class Page {
 
   // --- getting about ---
 
-  onLink(event, id) {
-    event.preventDefault();
-    this.state.values.at = id;
-    history.replaceState(null, "", this.state.address());
-    this.goTo(id);
-  }
-
   // A link that names a row leads to the table.
   place() {
-    return this.state.get("at") || (this.state.get("row") === "" ? "" : "table");
+    return this.state.get("at") || (this.state.get("row") === "" ? "" : this.table);
   }
 
   goTo(id) {
@@ -126,18 +122,40 @@ class Page {
       if (above === entry) break;
     }
     // Below the filters, which stay on top and take more lines on a narrow screen.
-    const bar = document.querySelector(".filters")?.offsetHeight ?? 0;
-    document.documentElement.style.setProperty("--bar", `${bar}px`);
-    entry.section.scrollIntoView();
-    this.held = entry;
-    entry.section.querySelector("h2").setAttribute("tabindex", "-1");
+    document.documentElement.style.setProperty("--bar", `${this.filters.form.offsetHeight}px`);
+    this.held = entry.section;
+    this.show(entry.section);
     entry.section.querySelector("h2").focus({ preventScroll: true });
+  }
+
+  show(section) {
+    section.scrollIntoView();
   }
 
   // Shows a row where it stands in the table.
   openRow(row) {
-    this.state.set({ row: String(row.index), case: row.key, at: "table" });
-    this.goTo("table");
+    this.state.set({ row: String(row.index), case: row.key, at: this.table });
+    this.goTo(this.table);
+  }
+}
+
+// The page of a run. Its parts see the rows in groups, too, and the group that is looked at, which may be null.
+const PARTS = []; // parts/*.js add theirs, each with the `order` in which it stands
+
+class RunPage extends Page {
+  constructor(report) {
+    super(report, { facets: FACETS, parts: PARTS.sort((a, b) => a.order - b.order), table: "table",
+      search: "search cases, variants, kernels   /", none: "The run has no rows." });
+  }
+
+  said() {
+    return [countsOf(this.report), this.report.warnings.map((text) => h("p", { class: "warning" }, `Warning: ${text}`))];
+  }
+
+  look(rows) {
+    const groups = rows.length === this.report.rows.length ? this.report.groups : groupByCase(rows);
+    const selected = groups.find((group) => group.key === this.state.get("case")) ?? mostTelling(groups);
+    return { groups, selected };
   }
 }
 
