@@ -20,20 +20,23 @@ function variantStyle(report, variant) {
   return OTHER_STYLES[Math.max(others.indexOf(variant), 0) % OTHER_STYLES.length];
 }
 
-const hasCharts = () => typeof echarts !== "undefined";
-const NO_CHARTS = "Charts are drawn by Apache ECharts, which this build of fusebench does not have: run `npm ci` in reports/web, build again, then `fusebench report` on the run's folder. The figures are in the tables.";
+const NO_CHARTS = "Charts are drawn by Apache ECharts, which this build of fusebench does not have: run `npm ci` in "
+  + "reports/web, build again, then `fusebench report` on the run's folder. The figures are in the tables.";
 
 const openCharts = new Set();
 function cssColor(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+// Braces would be read as styles, or as a template's figures.
+const plainText = (text) => String(text ?? "").replaceAll("{", "(").replaceAll("}", ")");
+
 // Draws into a new element of `root`. `label` says what the chart shows, for those who cannot see it. The option is
-// ECharts' own; what all charts share is added here. Returns the chart, or null without ECharts.
-function drawChart(root, label, option, { height = 360, onclick = null } = {}) {
-  if (!hasCharts()) {
+// ECharts' own; what all charts share is added here. `tip` says what hovering tells of a datum, `onclick` what a click does.
+function drawChart(root, label, option, { tip, height = 360, onclick = null }) {
+  if (typeof echarts === "undefined") {
     root.append(h("p", { class: "note" }, NO_CHARTS));
-    return null;
+    return;
   }
   const element = h("div", { class: "chart", role: "img", "aria-label": label });
   element.style.height = `${height}px`;
@@ -59,14 +62,14 @@ function drawChart(root, label, option, { height = 360, onclick = null } = {}) {
     toolbox: { right: 8, feature: { saveAsImage: { title: "save as image", name: "fusebench", backgroundColor: cssColor("--paper"), pixelRatio: 2 } }, iconStyle: { borderColor: soft } },
     ...option,
     // Rich text is drawn into the canvas: the page's policy allows no inline styles.
-    tooltip: { renderMode: "richText", confine: true, backgroundColor: cssColor("--head"), borderColor: line, textStyle: { color: ink, fontSize: 12 }, ...option.tooltip },
+    tooltip: { trigger: "item", renderMode: "richText", confine: true, backgroundColor: cssColor("--head"), borderColor: line,
+      textStyle: { color: ink, fontSize: 12 }, formatter: (item) => plainText(tip(item)) },
     legend: option.legend ? { type: "scroll", textStyle: { color: ink }, pageTextStyle: { color: ink }, ...option.legend } : undefined,
     xAxis: axes(option.xAxis),
     yAxis: axes(option.yAxis),
   });
   if (onclick) chart.on("click", onclick);
   openCharts.add(chart);
-  return chart;
 }
 
 // Before a part is drawn anew.

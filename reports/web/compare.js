@@ -282,15 +282,14 @@ function forestChart(root, { scale, report, open }, rows) {
     return { type: "group", children: [line(x1, y, x2, y, colors[row.latency]), end(x1, row.new_over_base_lo, -1), end(x2, row.new_over_base_hi, 1)] };
   };
   const withInterval = rows.map((row, at) => [row, at]).filter(([row]) => isKnown(row.new_over_base_lo) && isKnown(row.new_over_base_hi));
-  const tip = (at) => {
-    const row = rows[at];
-    return [`${row.label} (${row.mode})`, `${row.latency}: new/base ${formatRatioInterval(row)}, noise ${formatNoise(row)}`,
-      `base ${formatTime(row.base?.median_us)}, new ${formatTime(row.new?.median_us)}`, row.regression ? `regression: ${row.regression}` : null].filter(Boolean).join("\n");
-  };
+  const rowOfItem = (item) => rows[item.value?.[item.seriesType === "custom" ? 0 : 1]];
+  const tip = (row) => [`${row.label} (${row.mode})`,
+    `${row.latency}: new/base ${formatRatioInterval(row)}, noise ${formatNoise(row)}`,
+    `base ${formatTime(row.base?.median_us)}, new ${formatTime(row.new?.median_us)}`,
+    row.regression ? `regression: ${row.regression}` : null].filter(Boolean).join("\n");
   drawChart(root, `new over base with its ${report.percent}% interval for ${plural(rows.length, "row")}; the table below has the same figures`, {
     grid: { left: left + 10, right: 30, top: 64, bottom: 16 },
     legend: { top: 0, left: 0, data: Object.keys(colors).filter((latency) => rows.some((row) => row.latency === latency)) },
-    tooltip: { trigger: "item", formatter: (params) => tip(params.value[params.seriesType === "custom" ? 0 : 1]) },
     xAxis: { type: "value", position: "top", name: "new / base", nameLocation: "middle", nameGap: 24, min: -scale.half, max: scale.half,
       axisTick: { customValues: scale.ticks.map(Math.log) }, splitLine: { show: false },
       axisLabel: { customValues: scale.ticks.map(Math.log), formatter: (value) => formatTick(Math.exp(value)) } },
@@ -303,9 +302,8 @@ function forestChart(root, { scale, report, open }, rows) {
       ...Object.entries(colors).map(([latency, color]) => ({ name: latency, type: "scatter", symbol: LATENCY_SYMBOLS[latency], symbolSize: 9, z: 3, itemStyle: latency === "unsure" ? { color: cssColor("--paper"), borderColor: color, borderWidth: 2 } : { color },
         data: rows.map((row, at) => [row, at]).filter(([row]) => row.latency === latency).map(([row, at]) => [scale.at(row.new_over_base), at]) })),
     ],
-  }, { height: 90 + rows.length * 19, onclick: (params) => {
-    const at = params.value?.[params.seriesType === "custom" ? 0 : 1];
-    if (rows[at]) open(rows[at]);
+  }, { height: 90 + rows.length * 19, tip: (item) => tip(rowOfItem(item)), onclick: (item) => {
+    if (rowOfItem(item)) open(rowOfItem(item));
   } });
 }
 

@@ -67,7 +67,8 @@ function rowLink(view, row, text = [breakable(row.label), ` (${row.mode})`]) {
   return actionLink("#table", `${row.label} (${row.mode}): show it in the table`, text, () => view.open(row));
 }
 
-// For a chart whose data name rows: a click on one opens it.
+// For charts whose data have their own text, and for those whose data name rows: a click on one opens it.
+const hoverOf = (item) => item.data?.hover;
 const opensRow = (view) => (item) => {
   if (item.data?.row !== undefined) view.open(view.report.rows[item.data.row]);
 };

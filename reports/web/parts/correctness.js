@@ -141,11 +141,10 @@ function correctChart(root, view, name, { kinds, variants, shown }) {
     title: { text: `${name} / its budget`, left: 0, top: 0, textStyle: { fontSize: 13, fontWeight: 600, color: cssColor("--ink") } },
     grid: { left: room + 16, right: 24, top: 62, bottom: 44 },
     legend: { top: 20, left: 0, right: 40 },
-    tooltip: { trigger: "item", formatter: (item) => correctTip(view.report.rows[item.data.row], name) },
     xAxis: { type: "log", min: 10 ** Math.floor(Math.log10(least)), max: most <= 2 ? 2 : 10 ** Math.ceil(Math.log10(most)), axisLabel: { formatter: (value) => String(Number(value.toPrecision(3))) } },
     yAxis: { type: "category", data: kinds, inverse: true, axisTick: { show: false }, splitLine: { show: true, lineStyle: { color: cssColor("--line"), opacity: 0.5 } } },
     series,
-  }, { height: 120 + kinds.length * 34, onclick: opensRow(view) });
+  }, { height: 120 + kinds.length * 34, tip: (item) => correctTip(view.report.rows[item.data.row], name), onclick: opensRow(view) });
 }
 
 function correctTip(row, name) {

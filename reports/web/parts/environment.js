@@ -131,14 +131,18 @@ function environmentClockChart(root, view, rows, every) {
   const series = (name, color, symbol, yAxisIndex) => ({ name, type: "scatter", symbol, symbolSize: 6, itemStyle: { color, opacity: 0.8 }, yAxisIndex,
     data: rows.filter((row) => isKnown(row[name])).map((row) => ({ value: [row.index, row[name]], row: row.index })) });
   if (every > 1) root.append(h("p", { class: "soft" }, `Every ${every}th row is drawn.`));
+  const tip = (item) => {
+    const row = view.report.rows[item.data.row];
+    const figures = ["sm_mhz", "power_w", "temperature_c"].map((name) => `${name} ${fourDigits(row[name])}`);
+    return `${row.label} (${row.mode})\n${figures.join(", ")}\nlimits: ${row.clock_limits ?? NONE}\nclick: show it in the table`;
+  };
   drawChart(root, "SM clock and power by row, in the order of the records; the ranges are in the table above", {
     grid: { left: 56, right: 64, top: 56, bottom: 40 },
     legend: { top: 0, left: 0, right: 40 },
-    tooltip: { trigger: "item", formatter: (item) => { const row = view.report.rows[item.data.row]; return `${row.label} (${row.mode})\nsm_mhz ${fourDigits(row.sm_mhz)}, power_w ${fourDigits(row.power_w)}, temperature_c ${fourDigits(row.temperature_c)}\nlimits: ${row.clock_limits ?? NONE}\nclick: show it in the table`; } },
     xAxis: { type: "value", name: "row", nameLocation: "middle", nameGap: 24, minInterval: 1, min: "dataMin", max: "dataMax", splitLine: { show: false } },
     yAxis: [{ type: "value", name: "MHz", scale: true }, { type: "value", name: "W", scale: true, splitLine: { show: false } }],
     series: [series("sm_mhz", PALETTE[0], "circle", 0), series("power_w", PALETTE[1], "triangle", 1)],
-  }, { height: 260, onclick: opensRow(view) });
+  }, { height: 260, tip, onclick: opensRow(view) });
 }
 
 // --- noise ---
@@ -187,12 +191,12 @@ function environmentControlChart(root, controls) {
   if (data.length === 0) return;
   drawChart(root, "A/A controls: difference of one variant from itself, by latency; the figures are in the list below", {
     grid: { left: 64, right: 24, top: 40, bottom: 40 },
-    tooltip: { trigger: "item", formatter: (item) => `median ${formatTime(item.value[0])}\ndiffers from itself by ${formatSigned(item.value[1], (value) => value.toFixed(2))}%` },
     xAxis: { type: "log", name: "median latency", nameLocation: "middle", nameGap: 24, min: environmentDecade(Math.floor, Math.min(...data.map(([us]) => us))), max: environmentDecade(Math.ceil, Math.max(...data.map(([us]) => us))), axisLabel: { formatter: (us) => environmentTick(us) } },
     yAxis: { type: "value", name: "difference, %" },
     series: [{ name: "control", type: "scatter", symbolSize: 9, itemStyle: { color: PALETTE[0] }, data,
       markLine: { silent: true, symbol: "none", animation: false, label: { show: false }, lineStyle: { color: cssColor("--ink"), type: "solid", width: 1 }, data: [{ yAxis: 0 }] } }],
-  }, { height: 220 });
+  }, { height: 220, tip: ({ value: [us, percent] }) =>
+    `median ${formatTime(us)}\ndiffers from itself by ${formatSigned(percent, (value) => value.toFixed(2))}%` });
 }
 
 const environmentDecade = (round, us) => 10 ** round(Math.log10(us * (round === Math.ceil ? 1.01 : 0.99)));

@@ -287,7 +287,6 @@ function headlineChart(root, view, pairs) {
   drawChart(root, `time, bytes and workspace as a part of ${base}'s; the figures are in the table below`, {
     grid: { left: room + 16, right: 24, top: 56, bottom: 8 },
     legend: { top: 0, left: 0, right: 60, data: ["time", how, "workspace"] },
-    tooltip: { trigger: "item", formatter: (item) => headlineTip(view.report, told[item.value[1]]) },
     xAxis: { type: "log", position: "top", logBase: 2, min: headlinePower(Math.min(...known), -0.1), max: headlinePower(Math.max(...known), 0.1), axisLabel: { formatter: (value) => `${Number(value.toPrecision(3))}x` } },
     yAxis: { type: "category", data: names, inverse: true, axisTick: { show: false }, axisLabel: { width: room, overflow: "break", fontSize: 12, lineHeight: 15 } },
     series: [
@@ -296,7 +295,8 @@ function headlineChart(root, view, pairs) {
       { name: "interval", type: "custom", silent: true, tooltip: { show: false }, data: ends.map((pair, i) => [...pair, i]).filter((one) => one.every(isKnown)), encode: { x: [0, 1], y: 2 }, renderItem: headlineWhisker, z: 3 },
       { name: how, type: "scatter", symbol: "diamond", symbolSize: 13, color: PALETTE[0], data: points(bytes) },
       { name: "workspace", type: "scatter", symbol: "triangle", symbolSize: 11, color: PALETTE[2], data: points(space) }],
-  }, { height: 80 + told.length * (room < 300 ? 44 : 32), onclick: (item) => { if (item.value) view.state.set({ case: told[item.value.at(-1)].group.key }); } });
+  }, { height: 80 + told.length * (room < 300 ? 44 : 32), tip: (item) => headlineTip(view.report, told[item.value[1]]),
+    onclick: (item) => { if (item.value) view.state.set({ case: told[item.value.at(-1)].group.key }); } });
 }
 
 // The power of two beyond a value, with some room.

@@ -126,10 +126,14 @@ function latencyAxis(drawn, byTime) {
   return { type: "value", scale: true, axisLabel: { formatter: format, hideOverlap: true } };
 }
 
-function sampleTip(one, point) {
-  return [`${one.row.variant}: sample ${point.i}`, `${formatTime(point.us)}, ${formatSigned(point.us / one.row.median_us * 100 - 100, (value) => `${value.toFixed(2)}%`)} from its median`,
-    isKnown(point.mhz) ? `SM clock ${point.mhz} MHz${point.isSlow ? ", throttled" : ""}` : "SM clock not known"].join("\n");
-}
+// Series are in the variants' order, once or twice over.
+const sampleTip = (drawn) => (of) => {
+  const { row, points } = drawn[of.seriesIndex % drawn.length];
+  const { i, us, mhz, isSlow } = points[of.dataIndex];
+  const away = formatSigned((us / row.median_us) * 100 - 100, (value) => `${value.toFixed(2)}%`);
+  const clock = isKnown(mhz) ? `SM clock ${mhz} MHz${isSlow ? ", throttled" : ""}` : "SM clock not known";
+  return `${row.variant}: sample ${i}\n${formatTime(us)}, ${away} from its median\n${clock}`;
+};
 
 function samplePoint(one, point, color, at) {
   return { value: at, itemStyle: { color, opacity: point.isSlow ? 1 : 0.55, borderColor: point.isSlow ? cssColor("--ink") : color, borderWidth: point.isSlow ? 1.5 : 0 } };
@@ -171,8 +175,7 @@ function spreadChart(root, view, drawn, byTime) {
     yAxis: { type: "value", inverse: true, min: -0.75, max: names.length - 0.6, axisLine: { show: false }, axisTick: { show: false }, splitLine: { show: false },
       axisLabel: { customValues: names.map((_, n) => n), formatter: (n) => clipped(names[n] ?? "", 18) } },
     series: [...samples, summary],
-    tooltip: { trigger: "item", formatter: (of) => (drawn[of.seriesIndex] ? sampleTip(drawn[of.seriesIndex], drawn[of.seriesIndex].points[of.dataIndex]) : "") } },
-  { height: 90 + 110 * names.length });
+  }, { height: 90 + 110 * names.length, tip: sampleTip(drawn) });
 }
 
 // p05 to p95 as a line, the 95% interval as a box, the median as a mark, under the samples.
@@ -201,7 +204,6 @@ function orderChart(root, view, drawn, byTime) {
   const order = { type: "value", min: 1, max: Math.max(last, 2), minInterval: 1, splitLine: { show: false }, axisLine: { onZero: false, lineStyle: { color: cssColor("--line") } } };
   const mhz = drawn.flatMap((one) => one.points.map((point) => point.mhz)).filter(isKnown);
   const clockRange = { min: Math.floor(smallest(mhz) / 50 - 1) * 50, max: Math.ceil(largest(mhz) / 50 + 1) * 50 };
-  const height = 90 + 110 * Math.max(drawn.length, 2);
   drawChart(root, `Samples of ${drawn.map((one) => one.row.variant).join(", ")} in the order they were taken${hasClock ? ", with the SM clock" : ""}`, {
     grid: hasClock ? [{ left: 64, right: 20, top: 34, height: "48%" }, { left: 64, right: 20, bottom: 34, height: "22%" }] : [{ left: 64, right: 20, top: 34, bottom: 34 }],
     legend: { top: 0, left: 0, right: 50, data: drawn.map((one) => one.row.variant) },
@@ -209,8 +211,7 @@ function orderChart(root, view, drawn, byTime) {
     xAxis: hasClock ? [{ ...order, gridIndex: 0, axisLabel: { show: false } }, { ...order, gridIndex: 1, name: "sample", nameLocation: "middle", nameGap: 20 }] : [{ ...order, name: "sample", nameLocation: "middle", nameGap: 20 }],
     yAxis: [{ ...axis, name: "" }, ...(hasClock ? [{ type: "value", gridIndex: 1, ...clockRange, name: "SM MHz", splitNumber: 2, minInterval: 1, axisLabel: { hideOverlap: true, formatter: axisNumber } }] : [])],
     series: [...samples, ...clocks],
-    tooltip: { trigger: "item", formatter: (of) => { const one = drawn[of.seriesIndex % drawn.length]; return sampleTip(one, one.points[of.dataIndex]); } } },
-  { height });
+  }, { height: 90 + 110 * Math.max(drawn.length, 2), tip: sampleTip(drawn) });
 }
 
 // --- the run's modes ---
@@ -248,9 +249,14 @@ function modesChart(root, view, modes, variants, find) {
     const { color, symbol } = variantStyle(view.report, variant);
     return { type: "scatter", name: variant, symbol, symbolSize: 12, itemStyle: { color }, data: rows.filter((one) => one.variant === variant).map((one) => ({ value: [one.row.median_us, one.at], row: one.row.index })) };
   });
+  const tip = (of) => {
+    const row = view.report.rows[of.data.row];
+    const half = isKnown(row.ci95_rel) ? ` \u00b1 ${halfWidth(row.ci95_rel)}` : "";
+    return `${row.variant}, ${modeWords(row.mode)}\n${formatTime(row.median_us)}${half}\nclick: its line in the table`;
+  };
   drawChart(root, `Median latency of ${variants.join(", ")} in ${modes.map(modeWords).join("; ")}`, {
     grid: { left: 14 + 6.5 * largest(modes.map((mode) => modeWords(mode).length)), right: 40, top: 40, bottom: 30 }, legend: { top: 4, left: 0, right: 50, data: variants },
     xAxis: { ...axis, axisLine: { onZero: false, lineStyle: { color: cssColor("--line") } } }, yAxis: { type: "value", inverse: true, min: -0.5, max: modes.length - 0.5, splitLine: { show: false }, axisTick: { show: false }, axisLabel: { customValues: modes.map((_, m) => m), formatter: (m) => modeWords(modes[m] ?? "") } },
-    series, tooltip: { trigger: "item", formatter: (of) => { const row = view.report.rows[of.data.row]; return `${row.variant}, ${modeWords(row.mode)}\n${formatTime(row.median_us)}${isKnown(row.ci95_rel) ? ` \u00b1 ${(row.ci95_rel * 100).toFixed(2)}%` : ""}\nclick: its line in the table`; } } },
-  { height: 90 + 62 * modes.length, onclick: opensRow(view) });
+    series,
+  }, { height: 90 + 62 * modes.length, tip, onclick: opensRow(view) });
 }

@@ -133,26 +133,26 @@ function rooflineChart(root, view, all, roofs, isBySteps) {
   const names = rooflineNames(items);
   const chosen = new Set(view.selected.rows);
   const share = (item) => item.us / sumOf(item.row.steps.map((step) => step.time_us));
-  const point = (item) => {
+  const point = (item, at) => {
     const { color } = variantStyle(view.report, item.row.variant);
     const isChosen = !isBySteps && chosen.has(item.row);
-    return { value: [item.x, item.tflops], row: item.row.index,
+    return { value: [item.x, item.tflops], row: item.row.index, at,
       symbolSize: isBySteps ? 8 + 26 * Math.sqrt(share(item)) : isChosen ? 16 : 10,
       itemStyle: { color: item.isMeasured ? color : "transparent", borderColor: isChosen ? cssColor("--ink") : color, borderWidth: isChosen || !item.isMeasured ? 2 : 0, opacity: item.isHot ? 0.45 : 1 },
-      label: { show: items.length <= ROOFLINE_NAMES, formatter: clipped(names.get(item), 32), position: item.x > middle ? "left" : "right" } };
+      label: { show: items.length <= ROOFLINE_NAMES, formatter: plainText(clipped(names.get(item), 32)), position: item.x > middle ? "left" : "right" } };
   };
   const variants = distinct(items, (item) => item.row.variant);
+  const points = items.map(point);
   const series = variants.map((variant) => {
-    const own = items.filter((item) => item.row.variant === variant);
+    const own = points.filter((one, i) => items[i].row.variant === variant);
     const { color, symbol } = variantStyle(view.report, variant);
-    return { type: "scatter", name: variant, symbol, itemStyle: { color }, data: own.map(point), z: 3, labelLayout: { hideOverlap: true },
-      label: { color: cssColor("--soft"), fontSize: 11, textBorderColor: cssColor("--paper"), textBorderWidth: 2 }, items: own };
+    return { type: "scatter", name: variant, symbol, itemStyle: { color }, data: own, z: 3, labelLayout: { hideOverlap: true },
+      label: { color: cssColor("--soft"), fontSize: 11, textBorderColor: cssColor("--paper"), textBorderWidth: 2 } };
   });
   drawChart(root, `Roofline: ${plural(items.length, isBySteps ? "step" : "row")} of ${variants.join(", ")} by FLOP per byte and TFLOP/s`, {
     grid: { left: 66, right: 24, top: 40, bottom: 48 }, legend: { top: 4, left: 0, right: 50, data: variants },
-    xAxis, yAxis, series: [...roofSeries(roofs, dtypes, low, high, yAxis), ...(isBySteps ? [] : caseLines(items)), ...series.map(({ items: own, ...one }) => one)],
-    tooltip: { trigger: "item", formatter: (of) => roofTip(series.find((one) => one.name === of.seriesName)?.items[of.dataIndex], of) } },
-  { height: 480, onclick: opensRow(view) });
+    xAxis, yAxis, series: [...roofSeries(roofs, dtypes, low, high, yAxis), ...(isBySteps ? [] : caseLines(items)), ...series],
+  }, { height: 480, tip: (of) => roofTip(items[of.data?.at], of), onclick: opensRow(view) });
 }
 
 // What stands beside a point: colours tell variants.
@@ -188,7 +188,7 @@ function roofSeries(roofs, dtypes, low, high, yAxis) {
 
 // Who reached a roof, without the case: it stands in the table below.
 function roofBy(one) {
-  return clipped(String(one.by ?? "").split(" of ")[0], 40);
+  return plainText(clipped(String(one.by ?? "").split(" of ")[0], 40));
 }
 
 // A thin line from variant to variant of one case: what fusing moves.
@@ -264,8 +264,8 @@ function bandwidthChart(root, view, items, roofs, isBySteps) {
     grid: { left: width, right: 40, top: 58, bottom: 44 }, legend: { top: 4, left: 0, right: 50, data: [...variants, "moved"] },
     xAxis: { type: "value", name: "GB/s", min: 0, max: Math.ceil(most * 1.02 / 10 ** Math.floor(Math.log10(most) - 1)) * 10 ** Math.floor(Math.log10(most) - 1), nameLocation: "middle", nameGap: 26 },
     yAxis: { type: "category", inverse: true, data: names, axisTick: { show: false }, axisLabel: { width: width - 12, overflow: "truncate", interval: 0, fontSize: 11 } },
-    series, tooltip: { trigger: "item", formatter: tip } },
-  { height: 110 + 19 * shown.length, onclick: opensRow(view) });
+    series,
+  }, { height: 110 + 19 * shown.length, tip, onclick: opensRow(view) });
 
   const heads = [...(isBySteps ? ["variant", "step"] : ["case", "mode", "variant"]), numberCell("time \u00b5s"), numberCell(isBySteps ? "declared GB/s" : "needed GB/s", isBySteps ? null : columnHelp(view.report, "gbps")),
     numberCell("moved GB/s"), "bytes are", ...(isBySteps ? [] : [numberCell("share of floor", columnHelp(view.report, "floor_share"))])];

@@ -159,8 +159,10 @@ function overExtent(root, view, series, family, by, label, yAxis, lineOf, dashed
   drawChart(root, `${label} of ${series.map((one) => one.variant).join(", ")} over ${by}, ${family.name}`, {
     grid: { left: 66, right: 24, top: 40, bottom: 46 }, legend: { top: 4, left: 0, right: 50, data: [...drawn.map((one) => one.name), ...dashed.map((one) => ({ name: one.name, icon: DASHES }))] },
     xAxis: extentAxis(family, by), yAxis, series: [...drawn, ...dashed, ...intervals],
-    tooltip: { trigger: "item", formatter: (of) => { const row = view.report.rows[of.data?.row]; return row ? `${row.variant}, ${by} ${row[by]}\n${tip(row)}\nclick: its line in the table` : `${of.seriesName}, ${by} ${of.value[0]}`; } } },
-  { height: 340, onclick: opensRow(view) });
+  }, { height: 340, onclick: opensRow(view), tip: (of) => {
+    const row = view.report.rows[of.data?.row];
+    return row ? `${row.variant}, ${by} ${row[by]}\n${tip(row)}\nclick: its line in the table` : `${of.seriesName}, ${by} ${of.value[0]}`;
+  } });
 }
 
 // What is the same for every variant, from the first row at each place that knows it.

@@ -27,13 +27,13 @@ const TRAFFIC_STORAGE = {
 const TRAFFIC_OLD = "these records have no bytes by tensor: they are of an older version";
 const TRAFFIC_GREY = "#8a8a8a";
 const TRAFFIC_LATE = "#56b4e9";
+const TRAFFIC_HATCHING = { symbol: "rect", color: "rgba(0, 0, 0, 0.25)", dashArrayX: [1, 0], dashArrayY: [1, 5],
+  rotation: Math.PI / 4 };
 const TRAFFIC_MOST_PIECES = 14;
 const TRAFFIC_MOST_VARIANTS = 10;
 const TRAFFIC_MOST_CASES = 60;
 
 const trafficSigned = (value, format) => (value === 0 ? "0" : formatSigned(value, format));
-// Braces would be read as styles by the charts.
-const trafficPlain = (text) => String(text).replaceAll("{", "(").replaceAll("}", ")");
 
 // Records of older versions have no tensors.
 function trafficHasTensors(row) {
@@ -294,7 +294,7 @@ function trafficDrawBars(root, view, rows, by) {
   const lines = bars.flatMap((bar, i) => (i > 0 && i % 3 === 0 ? [null, bar] : [bar]));
   const most = Math.max(...bars.map((bar) => Math.max(bar.total ?? 0, sumOf(bar.pieces.map(trafficPieceBytes)))), 1);
   const interval = trafficNiceStep(most);
-  const names = lines.map((bar) => (bar === null ? "" : bar.kind === "compulsory" ? `${trafficPlain(bar.row.variant)}  ${bar.kind}` : bar.kind));
+  const names = lines.map((bar) => (bar === null ? "" : bar.kind === "compulsory" ? `${bar.row.variant}  ${bar.kind}` : bar.kind));
   const left = Math.min(Math.max(...names.map((name) => name.length)) * 7 + 14, 240);
   const right = 88;
   const end = Math.ceil(most / interval - 1e-9) * interval;
@@ -308,11 +308,10 @@ function trafficDrawBars(root, view, rows, by) {
     show: true, position: "right", color: cssColor(bar.total === null ? "--warn" : "--ink"), formatter: bar.total === null ? (bar.kind === "measured" ? "not counted" : "not known") : formatBytes(bar.total) } })) });
   drawChart(root, `Bytes of ${view.selected.key}. ${trafficHeadline(view.report, rows)}`, {
     grid: { left, right, top: 34, bottom: 40 },
-    tooltip: { trigger: "item", formatter: (point) => point.data?.hover ?? "" },
     xAxis: { type: "value", max: end, interval, axisLabel: { color: cssColor("--soft"), formatter: trafficTick, hideOverlap: true } },
     yAxis: { type: "category", inverse: true, data: names, axisTick: { show: false }, axisLabel: { color: cssColor("--soft"), interval: 0, width: left - 12, overflow: "truncate" } },
     series,
-  }, { height: 34 * lines.length + 90, onclick: (point) => { const bar = lines[point.dataIndex]; if (bar) view.open(bar.row); } });
+  }, { height: 34 * lines.length + 90, tip: hoverOf, onclick: (item) => { if (lines[item.dataIndex]) view.open(lines[item.dataIndex].row); } });
   root.append(trafficKeys(rows, by));
 }
 
@@ -322,9 +321,14 @@ function trafficParts(bar, piece, pixels) {
   const part = (bytes, verb, isLabelled) => {
     const width = bytes * pixels - 8;
     const color = verb === "written" ? trafficMix(piece.color, 0.2) : piece.color;
-    return { value: bytes, name: piece.label, verb, hover: trafficPlain(`${bar.row.variant}, ${bar.kind}\n${piece.label}\n${formatBytes(bytes)} ${verb}, ${formatPercent(bytes / bar.total)} of ${formatBytes(bar.total)}\n${piece.hover}`),
-      itemStyle: { color, borderColor: cssColor("--paper"), borderWidth: bytes * pixels > 4 ? 1 : 0, decal: verb === "written" ? { symbol: "rect", color: "rgba(0, 0, 0, 0.25)", dashArrayX: [1, 0], dashArrayY: [1, 5], rotation: Math.PI / 4 } : { color: "rgba(0, 0, 0, 0)" } },
-      label: { show: isLabelled && width > 40, position: "inside", formatter: trafficPlain(trafficShort(bar, piece)), width, overflow: "truncate", ellipsis: "\u2026", color: trafficInk(color), fontSize: 11, textBorderColor: color, textBorderWidth: 2 } };
+    const part = `${formatBytes(bytes)} ${verb}, ${formatPercent(bytes / bar.total)} of ${formatBytes(bar.total)}`;
+    return {
+      value: bytes, name: piece.label, verb, hover: `${bar.row.variant}, ${bar.kind}\n${piece.label}\n${part}\n${piece.hover}`,
+      itemStyle: { color, borderColor: cssColor("--paper"), borderWidth: bytes * pixels > 4 ? 1 : 0,
+        decal: verb === "written" ? TRAFFIC_HATCHING : { color: "rgba(0, 0, 0, 0)" } },
+      label: { show: isLabelled && width > 40, position: "inside", formatter: plainText(trafficShort(bar, piece)), width,
+        overflow: "truncate", ellipsis: "\u2026", color: trafficInk(color), fontSize: 11, textBorderColor: color, textBorderWidth: 2 },
+    };
   };
   return [piece.read > 0 ? part(piece.read, "read", isReadLarger) : null, piece.written > 0 ? part(piece.written, "written", !isReadLarger) : null].filter(Boolean);
 }
@@ -446,7 +450,7 @@ function trafficCaseTable(view, ratios) {
 function trafficDrawDots(root, view, ratios) {
   const groups = trafficDrawnCases(view);
   const place = new Map(groups.flatMap((group, i) => group.rows.map((row) => [row, i])));
-  const names = shortNames(groups).map(trafficPlain);
+  const names = shortNames(groups);
   const drawn = ratios.filter(({ row, ratio }) => place.has(row) && ratio > 0);
   if (drawn.length === 0) return;
   const variants = distinct(drawn, ({ row }) => row.variant);
@@ -454,22 +458,23 @@ function trafficDrawDots(root, view, ratios) {
   const least = Math.min(...drawn.map(({ ratio }) => ratio), 1);
   const series = variants.map((variant) => {
     const style = variantStyle(view.report, variant);
-    return { type: "scatter", name: trafficPlain(variant), symbol: style.symbol, symbolSize: 11, itemStyle: { color: style.color },
+    return { type: "scatter", name: variant, symbol: style.symbol, symbolSize: 11, itemStyle: { color: style.color },
       data: drawn.filter(({ row }) => row.variant === variant).map(({ row, ratio }) => ({ value: [ratio, place.get(row)],
         itemStyle: row.isMeasured ? {} : { color: "transparent", borderColor: style.color, borderWidth: 2 },
-        hover: trafficPlain(`${row.case_id}\n${row.variant}, ${row.mode}\n${formatBytes(row.moved_bytes)} ${bytesKind(row)}, ${timesCompulsory(row)}`) })) };
+        hover: [row.case_id, `${row.variant}, ${row.mode}`,
+          `${formatBytes(row.moved_bytes)} ${bytesKind(row)}, ${timesCompulsory(row)}`].join("\n") })) };
   });
   series[0].markLine = { silent: true, symbol: "none", label: { show: false }, lineStyle: { color: cssColor("--soft"), type: "dashed" }, data: [{ xAxis: 1 }] };
   if (view.groups.length > groups.length) root.append(h("p", { class: "note" }, `Drawn are the first ${groups.length} of ${view.groups.length} cases: the filters above choose others. The table by op below is of all.`));
-  const label = `Bytes over compulsory bytes of ${plural(groups.length, "case")}`;
-  drawChart(root, label, {
-    aria: { enabled: true, label: { description: label } },
+  drawChart(root, `Bytes over compulsory bytes of ${plural(groups.length, "case")}`, {
     grid: { left, right: 24, top: 40, bottom: 40 },
     legend: { top: 0, left: 0, right: 40 },
-    tooltip: { trigger: "item", formatter: (point) => point.data?.hover ?? "" },
     xAxis: { type: "log", logBase: 2, min: 2 ** Math.floor(Math.log2(least) + 1e-9), axisLabel: { color: cssColor("--soft"), formatter: (value) => `${value}x` }, name: "bytes / compulsory bytes", nameLocation: "middle", nameGap: 24 },
     yAxis: { type: "category", inverse: true, data: names, axisTick: { show: false }, splitLine: { show: true, lineStyle: { color: cssColor("--line"), type: "dotted" } }, axisLabel: { color: cssColor("--soft"), interval: 0, width: left - 12, overflow: "truncate" } },
     series,
-  }, { height: Math.max(22 * groups.length + 90, 150), onclick: (point) => { const group = groups[point.data?.value?.[1]]; if (group) view.state.set({ case: group.key }); } });
+  }, { height: Math.max(22 * groups.length + 90, 150), tip: hoverOf, onclick: (item) => {
+    const group = groups[item.data?.value?.[1]];
+    if (group) view.state.set({ case: group.key });
+  } });
   if (drawn.some(({ row }) => !row.isMeasured)) root.append(h("p", { class: "soft" }, "Hollow marks are modelled, not counted."));
 }

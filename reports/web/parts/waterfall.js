@@ -363,27 +363,28 @@ function waterfallColor(report, bar) {
 function waterfallDraw(root, view, bars, format, tick, what, predictedName) {
   const most = Math.max(...bars.map((bar) => Math.max(bar.from, bar.to, bar.predicted ?? 0)));
   const least = Math.min(...bars.map((bar) => Math.min(bar.from, bar.to, bar.predicted ?? 0)), 0);
-  const labels = bars.map((bar) => trafficPlain(bar.label));
+  const labels = bars.map((bar) => bar.label);
   const width = Math.min((root.clientWidth || 640), 1300);
   const left = Math.min(Math.max(...labels.map((label) => label.length)) * 6.5 + 14, Math.max(0.36 * width, 120));
   const interval = trafficNiceStep(Math.max(most - least, 1e-9));
   const said = (bar) => (bar.kind === "total" ? format(bar.to) : trafficSigned(bar.to - bar.from, format));
-  const data = bars.map((bar, i) => ({ name: labels[i], kind: bar.kind, value: [bar.from, bar.to, i], said: said(bar), predicted: bar.predicted, hover: trafficPlain(waterfallHover(bar, format)), itemStyle: { color: waterfallColor(view.report, bar) } }));
+  const data = bars.map((bar, i) => ({ name: labels[i], kind: bar.kind, value: [bar.from, bar.to, i], said: said(bar), predicted: bar.predicted, hover: waterfallHover(bar, format), itemStyle: { color: waterfallColor(view.report, bar) } }));
   const ink = cssColor("--ink");
   const soft = cssColor("--soft");
   const label = `${what}: ${bars.map((bar) => `${bar.label} ${said(bar)}`).join("; ")}`;
-  const marks = bars.map((bar, i) => ({ bar, i })).filter(({ bar }) => isKnown(bar.predicted)).map(({ bar, i }) => ({ value: [bar.predicted, i], hover: trafficPlain(`${bar.label}\n${predictedName}: ${trafficSigned(bar.predictedChange, format)}`) }));
+  const marks = bars.map((bar, i) => ({ bar, i })).filter(({ bar }) => isKnown(bar.predicted)).map(({ bar, i }) => ({ value: [bar.predicted, i], hover: `${bar.label}\n${predictedName}: ${trafficSigned(bar.predictedChange, format)}` }));
   drawChart(root, label, {
-    aria: { enabled: true, label: { description: label } },
     grid: { left, right: 84, top: 34, bottom: 34 },
-    tooltip: { trigger: "item", formatter: (point) => point.data?.hover ?? "" },
     xAxis: { type: "value", min: least < 0 ? Math.floor(least / interval) * interval : 0, max: Math.ceil(most / interval - 1e-9) * interval, interval, axisLabel: { color: soft, formatter: tick, hideOverlap: true } },
     yAxis: { type: "category", inverse: true, data: labels.map((_, i) => String(i)), axisTick: { show: false }, axisLabel: { color: soft, interval: 0, width: left - 12, overflow: "truncate", formatter: (value) => labels[value] } },
     series: [
       { type: "custom", name: what, data, encode: { x: [0, 1], y: 2 }, renderItem: (_, api) => waterfallBox(api, data, ink, soft) },
       { type: "scatter", name: predictedName, symbol: "diamond", symbolSize: 10, itemStyle: { color: "transparent", borderColor: ink, borderWidth: 1.5 }, data: marks, z: 5 },
     ],
-  }, { height: 30 * bars.length + 80, onclick: (point) => { const bar = bars[point.data?.value?.[point.seriesType === "custom" ? 2 : 1]]; if (bar) view.open(bar.row); } });
+  }, { height: 30 * bars.length + 80, tip: hoverOf, onclick: (item) => {
+    const bar = bars[item.data?.value?.[item.seriesType === "custom" ? 2 : 1]];
+    if (bar) view.open(bar.row);
+  } });
   if (marks.length) root.append(h("p", { class: "soft" }, `Falling bars (green) are saved, rising bars (red) are lost, grey ones are in no matched step. Diamonds: where a bar would end ${predictedName}.`));
 }
 
