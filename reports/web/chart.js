@@ -64,7 +64,7 @@ function drawChart(root, label, option, { tip, height = 360, onclick = null }) {
     // Rich text is drawn into the canvas: the page's policy allows no inline styles.
     tooltip: { trigger: "item", renderMode: "richText", confine: true, backgroundColor: cssColor("--head"), borderColor: line,
       textStyle: { color: ink, fontSize: 12 }, formatter: (item) => plainText(tip(item)) },
-    legend: option.legend ? { type: "scroll", textStyle: { color: ink }, pageTextStyle: { color: ink }, ...option.legend } : undefined,
+    legend: option.legend ? { type: "scroll", top: 4, left: 0, right: 50, textStyle: { color: ink }, pageTextStyle: { color: ink }, ...option.legend } : undefined,
     xAxis: axes(option.xAxis),
     yAxis: axes(option.yAxis),
   });

@@ -9,12 +9,7 @@ const LATENCY_HELP = {
   gone: "only base has the row",
   new: "only the new run has the row",
 };
-const COMPARE_WORDS = {
-  noise: "how far medians of one binary lie apart from run to run: within it a difference says nothing. * is assumed, since no run has measured it",
-  interval: "where the ratio of the medians lies, by chance within the runs alone, in so many of 100 repetitions",
-};
 const LATENCY_SYMBOLS = { slower: "triangle", faster: "diamond", same: "circle", unsure: "circle" };
-const compareWord = (term, text = term) => h("abbr", { title: COMPARE_WORDS[term] }, text);
 const latencyCss = (latency) => ({ slower: "fail", gone: "fail", faster: "pass", unsure: "note", new: "soft" })[latency] ?? null;
 
 // --- data ---
@@ -264,7 +259,7 @@ function forestChart(root, { scale, report, open }, rows) {
   const modes = new Set(rows.map((row) => row.mode));
   const name = (row) => `${row.label}${modes.size > 1 ? ` (${row.mode})` : ""}`;
   const colors = { slower: cssColor("--bad"), faster: cssColor("--good"), same: cssColor("--soft"), unsure: cssColor("--warn") };
-  const left = Math.min(430, Math.max(150, Math.round((root.clientWidth || 900) * 0.4)));
+  const { room, axis } = nameAxis(rows.map(name), Math.min(430, (root.clientWidth || 900) * 0.4));
   const line = (x1, y1, x2, y2, stroke) => ({ type: "line", shape: { x1, y1, x2, y2 }, style: { stroke, lineWidth: 1.5 } });
   const band = (params, api) => {
     const [x1, y] = api.coord([api.value(1), api.value(0)]);
@@ -288,12 +283,12 @@ function forestChart(root, { scale, report, open }, rows) {
     `base ${formatTime(row.base?.median_us)}, new ${formatTime(row.new?.median_us)}`,
     row.regression ? `regression: ${row.regression}` : null].filter(Boolean).join("\n");
   drawChart(root, `new over base with its ${report.percent}% interval for ${plural(rows.length, "row")}; the table below has the same figures`, {
-    grid: { left: left + 10, right: 30, top: 64, bottom: 16 },
-    legend: { top: 0, left: 0, data: Object.keys(colors).filter((latency) => rows.some((row) => row.latency === latency)) },
+    grid: { left: room, right: 30, top: 64, bottom: 16 },
+    legend: { data: Object.keys(colors).filter((latency) => rows.some((row) => row.latency === latency)) },
     xAxis: { type: "value", position: "top", name: "new / base", nameLocation: "middle", nameGap: 24, min: -scale.half, max: scale.half,
       axisTick: { customValues: scale.ticks.map(Math.log) }, splitLine: { show: false },
       axisLabel: { customValues: scale.ticks.map(Math.log), formatter: (value) => formatTick(Math.exp(value)) } },
-    yAxis: { type: "category", inverse: true, data: rows.map(name), axisTick: { show: false }, axisLabel: { width: left, overflow: "truncate", interval: 0 } },
+    yAxis: axis,
     series: [
       { name: "noise", type: "custom", renderItem: band, encode: { x: [1, 2], y: 0 }, silent: true, z: 1, tooltip: { show: false },
         data: rows.map((row, at) => [at, scale.at(1 / (1 + (row.noise ?? 0))), scale.at(1 + (row.noise ?? 0))]),
@@ -308,22 +303,21 @@ function forestChart(root, { scale, report, open }, rows) {
 }
 
 function compareTable(rows, scale, comparison) {
-  const right = (text, help = null) => ({ text, class: "n", title: help });
   const median = (timing) => (timing ? formatUs(timing.median_us) : NONE);
   const why = (timing) => (timing ? `${plural(timing.samples, "sample")}, ${timing.verdict}${timing.reason ? `: ${timing.reason}` : ""}` : "the run does not have the row");
   return table("rows of both runs, compared", [
     "latency", word("row"),
-    right(h("span", {}, "new/base [", compareWord("interval", `${comparison.percent}%`), "]")),
+    n(h("span", {}, "new/base [", word("interval", `${comparison.percent}%`), "]")),
     { text: `${formatTick(Math.exp(-scale.half))} \u2026 1 \u2026 ${formatTick(Math.exp(scale.half))}`, class: "scale", title: "the same axis in every row, logarithmic" },
-    right(compareWord("noise")), right("base us"), right("new us"), "why, and what changed besides",
+    n(word("noise")), n("base us"), n("new us"), "why, and what changed besides",
   ], rows.map((row) => [
     { class: latencyCss(row.latency), title: LATENCY_HELP[row.latency] ?? null, text: [row.regression ? h("strong", { class: "fail" }, "regression, ") : null, row.latency] },
     { class: "name", text: [breakable(row.label), ` (${row.mode})`, row.occurrence > 1 ? `, occurrence ${row.occurrence}` : null] },
-    right(formatRatioInterval(row), row.latency_reason),
+    n(formatRatioInterval(row), row.latency_reason),
     ratioBar(row, scale),
-    right(formatNoise(row), isKnown(row.noise) ? [row.noise_source, row.noise_assumed_reason].filter(Boolean).join("; ") : "there is no ratio"),
-    right(median(row.base), why(row.base)),
-    right(median(row.new), why(row.new)),
+    n(formatNoise(row), isKnown(row.noise) ? [row.noise_source, row.noise_assumed_reason].filter(Boolean).join("; ") : "there is no ratio"),
+    n(median(row.base), why(row.base)),
+    n(median(row.new), why(row.new)),
     { class: "changes", text: remarksOn(row) },
   ]), { css: "compare" });
 }

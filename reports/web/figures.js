@@ -28,6 +28,13 @@ function logAxis(name, values, { marks = null, format = axisNumber, room = 0.06 
     splitLine: { show: true, lineStyle: { color: cssColor("--line"), opacity: 0.6 } }, minorSplitLine: { show: false } };
 }
 
+// An axis of names, from the top down, and the room that it takes beside the chart.
+function nameAxis(names, most = Infinity) {
+  const room = Math.min(18 + 7 * largest(names.map((name) => name.length)), most);
+  return { room, axis: { type: "category", inverse: true, data: names, axisTick: { show: false },
+    axisLabel: { width: room - 12, overflow: "truncate", interval: 0 } } };
+}
+
 // A mark of an axis: no more digits than it needs.
 function axisNumber(value) {
   if (!isKnown(value)) return NONE;
@@ -54,12 +61,20 @@ const timesCompulsory = (row) =>
 
 // --- tables ---
 
-const numberCell = (text, title = null) => ({ text, class: "n", title });
+// A cell with a figure.
+const n = (text, title = null) => ({ text, class: "n", title });
 
 
 // A row's figure; a dash says why on hover.
 function columnCell(report, row, name, format = fourDigits) {
-  return numberCell(format(row[name]), isKnown(row[name]) ? null : reasonOf(report, row, name) ?? row.reason);
+  return n(format(row[name]), isKnown(row[name]) ? null : reasonOf(report, row, name) ?? row.reason);
+}
+
+// A row's speed-up over another variant, with its interval.
+const speedupOf = (row, over) => formatTimes(...["", "_lo", "_hi"].map((end) => row[`speedup_vs_${over}${end}`]));
+
+function speedupCell(row, over) {
+  return n(speedupOf(row, over), isKnown(row[`speedup_vs_${over}`]) ? null : row[`speedup_vs_${over}_reason`]);
 }
 
 // Opens a row where it stands in the table.

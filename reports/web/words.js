@@ -15,6 +15,9 @@ const WORDS = {
   "hot": "the same plan ran just before, so that L2 holds what it left",
   "budget": "how far a result may lie from the double-precision reference: what rounding alone costs, times a fixed factor",
   "speed-up": "the other variant's latency over this one's, in pairs of samples of one round, with the median's 95% interval",
+  "noise": "how far medians of one binary lie apart from run to run: within it a difference says nothing. * is assumed, since no "
+    + "run has measured it",
+  "interval": "where the ratio of the medians lies, by chance within the runs alone, in so many of 100 repetitions",
 };
 
 // A word with its explanation.

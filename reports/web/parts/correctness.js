@@ -128,7 +128,7 @@ function correctChart(root, view, name, { kinds, variants, shown }) {
   const most = Math.min(Math.max(2, ...positive), 1e6);
   // What a log axis cannot show stands at its end: an exact result, or an error that has no budget.
   const place = (share) => (share === Infinity ? most : Math.min(Math.max(share, least), most));
-  const room = Math.max(...kinds.map((kind) => kind.length)) * 7;
+  const { room, axis } = nameAxis(kinds);
   const beside = Math.min(9, 26 / variants.length);
   const series = variants.map((variant, i) => {
     const style = variantStyle(view.report, variant);
@@ -139,10 +139,10 @@ function correctChart(root, view, name, { kinds, variants, shown }) {
   });
   drawChart(root, `${name} / its budget by op, dtype and variant; the figures are in the table below`, {
     title: { text: `${name} / its budget`, left: 0, top: 0, textStyle: { fontSize: 13, fontWeight: 600, color: cssColor("--ink") } },
-    grid: { left: room + 16, right: 24, top: 62, bottom: 44 },
-    legend: { top: 20, left: 0, right: 40 },
+    grid: { left: room, right: 24, top: 62, bottom: 44 },
+    legend: { top: 20 },
     xAxis: { type: "log", min: 10 ** Math.floor(Math.log10(least)), max: most <= 2 ? 2 : 10 ** Math.ceil(Math.log10(most)), axisLabel: { formatter: (value) => String(Number(value.toPrecision(3))) } },
-    yAxis: { type: "category", data: kinds, inverse: true, axisTick: { show: false }, splitLine: { show: true, lineStyle: { color: cssColor("--line"), opacity: 0.5 } } },
+    yAxis: { ...axis, splitLine: { show: true, lineStyle: { color: cssColor("--line"), opacity: 0.5 } } },
     series,
   }, { height: 120 + kinds.length * 34, tip: (item) => correctTip(view.report.rows[item.data.row], name), onclick: opensRow(view) });
 }
@@ -160,7 +160,6 @@ const correctError = (value) => (!isKnown(value) ? NONE : value === 0 ? "0" : va
 
 function correctTable(view) {
   const kinds = groupBy(view.rows, (row) => JSON.stringify([row.op, row.dtype, row.variant]));
-  const n = numberCell;
   const help = (name) => columnHelp(view.report, name);
   const head = ["op", "dtype", "variant", n("rows"), n("passed"), n("worst rel_l2 / budget", help("rel_l2")), n("worst max_abs / budget", help("max_abs")), n("token rows checked", help("rows_checked")),
     n("deterministic", help("deterministic")), n("seed_allclose", help("seed_allclose")), n("nonfinite", help("nonfinite")), "nearest to its budget"];
@@ -183,7 +182,6 @@ function correctWorst(view) {
   const known = view.rows.filter((row) => row.error_share !== null).sort((a, b) => (a.error_share === b.error_share ? 0 : b.error_share - a.error_share));
   if (known.length === 0) return null;
   const lines = known.slice(0, CORRECT_WORST);
-  const n = (text) => ({ text, class: "n" });
   return h("details", { id: "correct-worst" }, h("summary", {}, known.length > lines.length ? `The ${lines.length} rows nearest to their budgets, of ${known.length}` : "Every row, nearest to its budget first"),
     table("rows nearest to their budgets", ["row", "verdict", n("rel_l2"), n("budget"), n("share"), n("max_abs"), n("budget"), n("share"), n("token rows checked")], lines.map((row) => [
       rowLink(view, row), verdictText(row.verdict),
@@ -246,7 +244,6 @@ function correctMutants(view) {
   const counts = correctMutantCounts(view.rows);
   if (counts.proved === 0) return null;
   const sums = correctMutantSums(counts);
-  const n = (text) => ({ text, class: "n" });
   const sorted = [...counts.names].sort((a, b) => b.through.length - a.through.length);
   const lines = sorted.slice(0, CORRECT_LINES).map((one) => [
     one.name, n(String(one.rejected + one.through.length)), n(String(one.rejected)), n(String(one.equivalent)),

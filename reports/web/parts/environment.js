@@ -79,7 +79,6 @@ function environmentFacts(view, header) {
 
 function environmentCeilings(header) {
   const ceilings = header.ceilings;
-  const n = (text) => ({ text, class: "n" });
   if (!ceilings) return h("div", { id: "environment-ceilings" }, h("h3", {}, word("ceiling", "Ceilings")), h("p", { class: "soft" }, header.ceilings_reason ?? "The records have none."));
   const best = (name, unit, entry, reason) => [name, n(isKnown(entry?.value) ? fourDigits(entry.value) : NONE), unit, entry?.by ?? reason ?? "no reason given"];
   const lines = [best("bandwidth", "GB/s", ceilings.bandwidth_gbps, ceilings.bandwidth_gbps_reason),
@@ -99,7 +98,6 @@ function environmentCeilings(header) {
 
 function environmentClocks(root, view) {
   const { rows } = view;
-  const n = (text) => ({ text, class: "n" });
   const of = (name) => rows.filter((row) => isKnown(row[name]));
   root.append(h("h3", {}, "Clocks, power and temperature while sampling"));
   const lines = [["sm_mhz", "MHz"], ["power_w", "W"], ["temperature_c", "°C"]].map(([name, unit]) => {
@@ -138,7 +136,7 @@ function environmentClockChart(root, view, rows, every) {
   };
   drawChart(root, "SM clock and power by row, in the order of the records; the ranges are in the table above", {
     grid: { left: 56, right: 64, top: 56, bottom: 40 },
-    legend: { top: 0, left: 0, right: 40 },
+    legend: {},
     xAxis: { type: "value", name: "row", nameLocation: "middle", nameGap: 24, minInterval: 1, min: "dataMin", max: "dataMax", splitLine: { show: false } },
     yAxis: [{ type: "value", name: "MHz", scale: true }, { type: "value", name: "W", scale: true, splitLine: { show: false } }],
     series: [series("sm_mhz", PALETTE[0], "circle", 0), series("power_w", PALETTE[1], "triangle", 1)],
@@ -152,7 +150,6 @@ const environmentPart = (part) => (isKnown(part) ? `${(part * 100).toFixed(2)}%`
 
 function environmentNoise(root, header) {
   const noise = header.noise;
-  const n = numberCell;
   root.append(h("h3", {}, "Noise: how far figures differ where nothing does"));
   const [left, right] = [h("div"), h("div")];
   root.append(h("div", { class: "pair" }, left, right));
@@ -208,7 +205,6 @@ function environmentStages(root, header) {
   const stages = header.stages_s;
   if (!stages || typeof stages !== "object") return;
   const all = stages.all;
-  const n = (text) => ({ text, class: "n" });
   const named = Object.entries(stages).filter(([name, seconds]) => name !== "all" && isKnown(seconds)).sort(([, a], [, b]) => b - a);
   const rest = isKnown(all) ? all - sumOf(named.map(([, seconds]) => seconds)) : null;
   const share = (seconds) => (isKnown(all) && all > 0 && isKnown(seconds) ? formatPercent(seconds / all) : NONE);

@@ -76,8 +76,8 @@ function headlineUnsupported(view) {
   const lines = [...reasons].slice(0, HEADLINE_FAILURES);
   return h("details", { id: "headline-unsupported" },
     h("summary", {}, `${plural(rows.length, "row")} unsupported, by name`),
-    table("unsupported rows", ["reason", { text: "rows", class: "n" }, "the first of them"],
-      lines.map(([reason, all]) => [reason ?? NONE, { text: String(all.length), class: "n" }, rowLink(view, all[0])])),
+    table("unsupported rows", ["reason", n("rows"), "the first of them"],
+      lines.map(([reason, all]) => [reason ?? NONE, n(String(all.length)), rowLink(view, all[0])])),
     reasons.size > lines.length ? h("p", {}, `And ${plural(reasons.size - lines.length, "more reason")}.`) : null);
 }
 
@@ -154,13 +154,12 @@ const headlineWhy = (report, row, name) => (row.verdict === "pass" ? reasonOf(re
 
 function headlineTimeTile(view, pair) {
   const over = (row) => (row === pair.naive ? "naive" : "cublas");
-  const speedup = (row, ends) => formatTimes(...ends.map((end) => pair.row[`speedup_vs_${over(row)}${end}`]));
   const others = [pair.baseline, pair.naive].filter(Boolean);
-  const note = others.length === 0 ? null : h("p", { class: "soft" }, word("speed-up"), " ", others.map((row, i) => `${i > 0 ? "; " : ""}${speedup(row, ["", "_lo", "_hi"])} over ${row.variant}`));
+  const note = others.length === 0 ? null : h("p", { class: "soft" }, word("speed-up"), " ", others.map((row, i) => `${i > 0 ? "; " : ""}${speedupOf(pair.row, over(row))} over ${row.variant}`));
   const against = pair.baseline ?? pair.naive;
   const judged = against ? judgeSpeedup(view.report, pair.row, over(against)) : null;
   return headlineTile(view, pair, { id: "time", title: [`${pair.row.variant}: `, h("abbr", { title: columnHelp(view.report, "median_us") }, "time")], of: (row) => row.median_us, format: formatTime,
-    beside: (row) => h("abbr", { title: isKnown(pair.row[`speedup_vs_${over(row)}`]) ? `${pair.row.variant}'s speed-up over ${row.variant}` : pair.row[`speedup_vs_${over(row)}_reason`] }, speedup(row, [""])), note,
+    beside: (row) => h("abbr", { title: isKnown(pair.row[`speedup_vs_${over(row)}`]) ? `${pair.row.variant}'s speed-up over ${row.variant}` : pair.row[`speedup_vs_${over(row)}_reason`] }, formatTimes(pair.row[`speedup_vs_${over(row)}`])), note,
     why: (row) => headlineWhy(view.report, row, "median_us"), isBad: judged?.kind === "slower", sentence: headlineTimeSentence(view.report, pair, against, judged) });
 }
 
@@ -283,12 +282,12 @@ function headlineChart(root, view, pairs) {
   const known = [...time, ...bytes, ...space, ...ends.flat(), 1].filter((value) => isKnown(value) && value > 0);
   const points = (values) => values.map((value, i) => (isKnown(value) ? [value, i] : null)).filter(Boolean);
   const how = told.every((pair) => pair.isMeasured) ? "bytes, counted" : told.some((pair) => pair.isMeasured) ? "bytes, some modelled" : "bytes, modelled";
-  const room = Math.min(Math.max(...names.map((name) => name.length)) * 7, root.clientWidth * 0.4);
+  const { room, axis } = nameAxis(names, root.clientWidth * 0.4);
   drawChart(root, `time, bytes and workspace as a part of ${base}'s; the figures are in the table below`, {
-    grid: { left: room + 16, right: 24, top: 56, bottom: 8 },
-    legend: { top: 0, left: 0, right: 60, data: ["time", how, "workspace"] },
+    grid: { left: room, right: 24, top: 56, bottom: 8 },
+    legend: { data: ["time", how, "workspace"] },
     xAxis: { type: "log", position: "top", logBase: 2, min: headlinePower(Math.min(...known), -0.1), max: headlinePower(Math.max(...known), 0.1), axisLabel: { formatter: (value) => `${Number(value.toPrecision(3))}x` } },
-    yAxis: { type: "category", data: names, inverse: true, axisTick: { show: false }, axisLabel: { width: room, overflow: "break", fontSize: 12, lineHeight: 15 } },
+    yAxis: { ...axis, axisLabel: { ...axis.axisLabel, overflow: "break", lineHeight: 15 } },
     series: [
       { name: "time", type: "scatter", symbol: "circle", symbolSize: 13, color: PALETTE[1], data: points(time), z: 4,
         markLine: { silent: true, symbol: "none", animation: false, label: { show: false }, lineStyle: { color: cssColor("--ink"), type: "solid", width: 1 }, data: [{ xAxis: 1 }] } },
@@ -312,7 +311,7 @@ function headlineTip(report, pair) {
   const line = (name, mine, theirs, ratio) => `${name}: ${mine} against ${theirs}${isKnown(ratio) ? `, ${headlinePart(ratio)}` : ""}`;
   return [pair.group.key, `${row.variant} against ${baseline.variant}`,
     line("time", formatTime(row.median_us), formatTime(baseline.median_us), headlineRatio(row.median_us, baseline.median_us)),
-    `speed-up: ${formatTimes(row.speedup_vs_cublas, row.speedup_vs_cublas_lo, row.speedup_vs_cublas_hi)}, ${HEADLINE_SHORT[judgeSpeedup(report, row, "cublas").kind]}`,
+    `speed-up: ${speedupOf(row, "cublas")}, ${HEADLINE_SHORT[judgeSpeedup(report, row, "cublas").kind]}`,
     line(pair.isMeasured ? "bytes, counted" : "bytes, modelled", formatBytes(pair.bytes(row)), formatBytes(pair.bytes(baseline)), headlineRatio(pair.bytes(row), pair.bytes(baseline))),
     line("workspace", formatBytes(row.workspace_bytes), formatBytes(baseline.workspace_bytes), headlineRatio(row.workspace_bytes, baseline.workspace_bytes)),
     "click: look at this case"].join("\n");
@@ -332,7 +331,6 @@ function headlineTable(view, pairs) {
   const lines = pairs.slice(0, HEADLINE_LINES);
   const allMeasured = lines.every((pair) => pair.isMeasured || pair.row.verdict !== "pass");
   const noneMeasured = lines.every((pair) => !pair.isMeasured);
-  const n = numberCell;
   const help = (name) => columnHelp(view.report, name);
   const head = ["case", "variant", { text: `against ${base}`, title: WORDS["speed-up"] }, n("time", help("median_us")), n(`${base}'s`, help("median_us")), n(`speed-up over ${base}`, WORDS["speed-up"]), n("over naive", WORDS["speed-up"]),
     n(noneMeasured ? "MB, modelled" : allMeasured ? "HBM MB, counted" : "HBM MB", WORDS[noneMeasured ? "modelled bytes" : "measured bytes"]), n(`of ${base}'s`), n("share of floor", WORDS["share of floor"]), n("launches", help("launches")), n("workspace", help("workspace_bytes"))];
@@ -346,11 +344,8 @@ function headlineTable(view, pairs) {
 function headlineLine(view, pair, n, isMixed) {
   const { row, baseline } = pair;
   const figure = (name, format) => n(format(row[name]), isKnown(row[name]) ? null : headlineWhy(view.report, row, name));
-  const speedup = (over) => {
-    if (row.variant === over || (over === "cublas" && row.variant === view.report.baseline)) return n(NONE, "it is this variant itself");
-    const value = row[`speedup_vs_${over}`];
-    return n(formatTimes(value, row[`speedup_vs_${over}_lo`], row[`speedup_vs_${over}_hi`]), isKnown(value) ? null : row[`speedup_vs_${over}_reason`]);
-  };
+  const isItself = (over) => row.variant === (over === "cublas" ? view.report.baseline : over);
+  const speedup = (over) => (isItself(over) ? n(NONE, "it is this variant itself") : speedupCell(row, over));
   const kind = judgeSpeedup(view.report, row, "cublas").kind;
   const said = row.verdict !== "pass" ? verdictText(row.verdict) : !baseline ? NONE : h("span", { class: kind === "faster" ? "pass" : kind === "slower" ? "fail" : "soft" }, HEADLINE_SHORT[kind]);
   const bytes = pair.bytes(row);

@@ -52,9 +52,8 @@ function isByTime(view, drawn) {
 // --- in words ---
 
 // "1.20x [1.19, 1.21] over cublas", or null where it is not known or of the row itself.
-function speedupText(view, row, column, name) {
-  if (row.variant === name || !isKnown(row[column])) return null;
-  return `${formatTimes(row[column], row[`${column}_lo`], row[`${column}_hi`])} over ${name}`;
+function speedupText(row, over, name = over) {
+  return row.variant === name || !isKnown(row[`speedup_vs_${over}`]) ? null : `${speedupOf(row, over)} over ${name}`;
 }
 
 const halfWidth = (part) => (isKnown(part) ? `${(part * 100).toFixed(2)}%` : NONE);
@@ -73,7 +72,7 @@ function latencySummary(view, timed) {
   const base = view.report.baseline;
   const words = h("p", { class: "soft small" }, `1.20x over ${base}: ${base} takes 1.20 times as long as this variant, by the median over pairs of samples, with its 95% interval. Over 1x this variant is faster.`);
   return [h("ul", { class: "verdicts" }, timed.map((row) => {
-    const over = [speedupText(view, row, "speedup_vs_cublas", base), speedupText(view, row, "speedup_vs_naive", "naive")].filter(Boolean);
+    const over = [speedupText(row, "cublas", base), speedupText(row, "naive")].filter(Boolean);
     const verdict = verdictOfSpeedup(view.report, row, base);
     return h("li", {}, h("strong", {}, rowLink(view, row, row.variant)), `: ${formatTime(row.median_us)}`, over.length > 0 ? `, ${over.join(", ")}` : "", verdict ? ` \u2013 ${verdict}` : "");
   })), words];
@@ -82,16 +81,15 @@ function latencySummary(view, timed) {
 function latencyTable(view, timed) {
   const report = view.report;
   const base = report.baseline;
-  const head = ([name, text]) => numberCell(text, columnHelp(report, name));
+  const head = ([name, text]) => n(text, columnHelp(report, name));
   const heads = ["variant", ...[["median_us", "median \u00b5s"], ["ci95_rel", "95% interval \u00b1"], ["speedup_vs_cublas", `speed-up over ${base}`], ["speedup_vs_naive", "speed-up over naive"], ["p05_us", "p05 \u00b5s"], ["p95_us", "p95 \u00b5s"],
     ["min_us", "min \u00b5s"], ["samples", "samples"], ["throttled_samples", "throttled"], ["median_unthrottled_us", "median of the others \u00b5s"], ["unheld_samples", "not held"]].map(head),
-    numberCell("two events", "what two events alone take, as part of the median"), ...[["sm_mhz", "SM MHz"], ["power_w", "W"]].map(head), { text: "clock held by", title: columnHelp(report, "clock_limits") }];
+    n("two events", "what two events alone take, as part of the median"), ...[["sm_mhz", "SM MHz"], ["power_w", "W"]].map(head), { text: "clock held by", title: columnHelp(report, "clock_limits") }];
   const events = report.header?.ceilings?.event_pair_us;
-  const count = (value, title = null) => numberCell(String(value ?? NONE), title);
-  const speedup = (row, column) => numberCell(formatTimes(row[column], row[`${column}_lo`], row[`${column}_hi`]), isKnown(row[column]) ? null : row[`${column}_reason`]);
-  const lines = timed.map((row) => [rowLink(view, row, row.variant), columnCell(report, row, "median_us", formatUs), columnCell(report, row, "ci95_rel", halfWidth), speedup(row, "speedup_vs_cublas"), speedup(row, "speedup_vs_naive"),
+  const count = (value, title = null) => n(String(value ?? NONE), title);
+  const lines = timed.map((row) => [rowLink(view, row, row.variant), columnCell(report, row, "median_us", formatUs), columnCell(report, row, "ci95_rel", halfWidth), speedupCell(row, "cublas"), speedupCell(row, "naive"),
     ...["p05_us", "p95_us", "min_us"].map((name) => columnCell(report, row, name, formatUs)), count(row.samples, row.timing_reason), count(row.throttled_samples), columnCell(report, row, "median_unthrottled_us", formatUs), count(row.unheld_samples),
-    numberCell(isKnown(events) ? formatPercent(events / row.median_us) : NONE, isKnown(events) ? null : "the header has no event_pair_us"), columnCell(report, row, "sm_mhz"), columnCell(report, row, "power_w"), row.clock_limits ?? { text: NONE, title: row.device_reason }]);
+    n(isKnown(events) ? formatPercent(events / row.median_us) : NONE, isKnown(events) ? null : "the header has no event_pair_us"), columnCell(report, row, "sm_mhz"), columnCell(report, row, "power_w"), row.clock_limits ?? { text: NONE, title: row.device_reason }]);
   return h("div", { id: "latency-figures" }, table("latency of the case", heads, lines));
 }
 
@@ -206,7 +204,7 @@ function orderChart(root, view, drawn, byTime) {
   const clockRange = { min: Math.floor(smallest(mhz) / 50 - 1) * 50, max: Math.ceil(largest(mhz) / 50 + 1) * 50 };
   drawChart(root, `Samples of ${drawn.map((one) => one.row.variant).join(", ")} in the order they were taken${hasClock ? ", with the SM clock" : ""}`, {
     grid: hasClock ? [{ left: 64, right: 20, top: 34, height: "48%" }, { left: 64, right: 20, bottom: 34, height: "22%" }] : [{ left: 64, right: 20, top: 34, bottom: 34 }],
-    legend: { top: 0, left: 0, right: 50, data: drawn.map((one) => one.row.variant) },
+    legend: { data: drawn.map((one) => one.row.variant) },
     axisPointer: { link: [{ xAxisIndex: "all" }] },
     xAxis: hasClock ? [{ ...order, gridIndex: 0, axisLabel: { show: false } }, { ...order, gridIndex: 1, name: "sample", nameLocation: "middle", nameGap: 20 }] : [{ ...order, name: "sample", nameLocation: "middle", nameGap: 20 }],
     yAxis: [{ ...axis, name: "" }, ...(hasClock ? [{ type: "value", gridIndex: 1, ...clockRange, name: "SM MHz", splitNumber: 2, minInterval: 1, axisLabel: { hideOverlap: true, formatter: axisNumber } }] : [])],
@@ -233,9 +231,9 @@ function modesOfCase(root, view, timed) {
       ` the time that it takes in ${modeWords(view.selected.mode)}`))),
     h("p", { class: "soft small" }, "Modes are timed one after the other, so these are ratios of medians, not of pairs.")]);
   modesChart(root, view, modes, variants, find);
-  const heads = ["mode", "variant", numberCell("median \u00b5s", columnHelp(view.report, "median_us")), numberCell("95% interval \u00b1", columnHelp(view.report, "ci95_rel")), numberCell(`time over that in ${modeWords(view.selected.mode)}`), numberCell("SM MHz", columnHelp(view.report, "sm_mhz"))];
+  const heads = ["mode", "variant", n("median \u00b5s", columnHelp(view.report, "median_us")), n("95% interval \u00b1", columnHelp(view.report, "ci95_rel")), n(`time over that in ${modeWords(view.selected.mode)}`), n("SM MHz", columnHelp(view.report, "sm_mhz"))];
   const lines = modes.flatMap((mode) => variants.map((variant) => [mode, variant, find(mode, variant)])).filter(([, , row]) => row).map(([mode, variant, row]) => [modeWords(mode), rowLink(view, row, row.variant), columnCell(view.report, row, "median_us"),
-    columnCell(view.report, row, "ci95_rel", halfWidth), numberCell(isKnown(over(mode, variant)) ? formatTimes(over(mode, variant)) : NONE), columnCell(view.report, row, "sm_mhz")]);
+    columnCell(view.report, row, "ci95_rel", halfWidth), n(isKnown(over(mode, variant)) ? formatTimes(over(mode, variant)) : NONE), columnCell(view.report, row, "sm_mhz")]);
   root.append(h("div", { id: "mode-figures" }, table("the case's modes", heads, lines)));
 }
 
@@ -255,7 +253,7 @@ function modesChart(root, view, modes, variants, find) {
     return `${row.variant}, ${modeWords(row.mode)}\n${formatTime(row.median_us)}${half}\nclick: its line in the table`;
   };
   drawChart(root, `Median latency of ${variants.join(", ")} in ${modes.map(modeWords).join("; ")}`, {
-    grid: { left: 14 + 6.5 * largest(modes.map((mode) => modeWords(mode).length)), right: 40, top: 40, bottom: 30 }, legend: { top: 4, left: 0, right: 50, data: variants },
+    grid: { left: 14 + 6.5 * largest(modes.map((mode) => modeWords(mode).length)), right: 40, top: 40, bottom: 30 }, legend: { data: variants },
     xAxis: { ...axis, axisLine: { onZero: false, lineStyle: { color: cssColor("--line") } } }, yAxis: { type: "value", inverse: true, min: -0.5, max: modes.length - 0.5, splitLine: { show: false }, axisTick: { show: false }, axisLabel: { customValues: modes.map((_, m) => m), formatter: (m) => modeWords(modes[m] ?? "") } },
     series,
   }, { height: 90 + 62 * modes.length, tip, onclick: opensRow(view) });

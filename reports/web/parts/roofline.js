@@ -150,7 +150,7 @@ function rooflineChart(root, view, all, roofs, isBySteps) {
       label: { color: cssColor("--soft"), fontSize: 11, textBorderColor: cssColor("--paper"), textBorderWidth: 2 } };
   });
   drawChart(root, `Roofline: ${plural(items.length, isBySteps ? "step" : "row")} of ${variants.join(", ")} by FLOP per byte and TFLOP/s`, {
-    grid: { left: 66, right: 24, top: 40, bottom: 48 }, legend: { top: 4, left: 0, right: 50, data: variants },
+    grid: { left: 66, right: 24, top: 40, bottom: 48 }, legend: { data: variants },
     xAxis, yAxis, series: [...roofSeries(roofs, dtypes, low, high, yAxis), ...(isBySteps ? [] : caseLines(items)), ...series],
   }, { height: 480, tip: (of) => roofTip(items[of.data?.at], of), onclick: opensRow(view) });
 }
@@ -214,15 +214,15 @@ function roofTip(item, of) {
 
 function rooflineTable(root, view, items, isBySteps) {
   const report = view.report;
-  const heads = [...(isBySteps ? ["variant", "step"] : ["case", "mode", "variant"]), numberCell("time \u00b5s"), numberCell("GFLOP"), numberCell("MB"), "bytes are",
-    numberCell("FLOP/byte", WORDS["arithmetic intensity"]), numberCell("TFLOP/s", isBySteps ? null : columnHelp(report, "tflops")), numberCell("GB/s", "those bytes over the time"),
-    "roof", numberCell("of its roof", "TFLOP/s over the lower of the two roofs at its intensity"), ...(isBySteps ? [] : [numberCell("share of floor", columnHelp(report, "floor_share"))])];
+  const heads = [...(isBySteps ? ["variant", "step"] : ["case", "mode", "variant"]), n("time \u00b5s"), n("GFLOP"), n("MB"), "bytes are",
+    n("FLOP/byte", WORDS["arithmetic intensity"]), n("TFLOP/s", isBySteps ? null : columnHelp(report, "tflops")), n("GB/s", "those bytes over the time"),
+    "roof", n("of its roof", "TFLOP/s over the lower of the two roofs at its intensity"), ...(isBySteps ? [] : [n("share of floor", columnHelp(report, "floor_share"))])];
   const chosen = new Set(view.selected.rows);
   const first = isBySteps ? items : [...items.filter((item) => chosen.has(item.row)), ...items.filter((item) => !chosen.has(item.row))];
   const lines = first.slice(0, ROOFLINE_LINES).map((item) => [
     ...(isBySteps ? [rowLink(view, item.row, item.row.variant), item.step.name] : [breakable(item.row.case_id), item.row.mode, rowLink(view, item.row, item.row.variant)]),
-    numberCell(formatUs(item.us)), numberCell(fourDigits(item.flops / 1e9)), numberCell(formatMb(item.bytes)), { text: bytesKind(item), title: item.isMeasured ? null : (item.step ?? item.row).traffic_reason },
-    numberCell(fourDigits(item.x)), numberCell(fourDigits(item.tflops)), numberCell(fourDigits(item.gbps)), item.bound ?? { text: NONE, title: `no roof is known for ${item.row.dtype}` }, numberCell(formatPercent(item.roof_share)),
+    n(formatUs(item.us)), n(fourDigits(item.flops / 1e9)), n(formatMb(item.bytes)), { text: bytesKind(item), title: item.isMeasured ? null : (item.step ?? item.row).traffic_reason },
+    n(fourDigits(item.x)), n(fourDigits(item.tflops)), n(fourDigits(item.gbps)), item.bound ?? { text: NONE, title: `no roof is known for ${item.row.dtype}` }, n(formatPercent(item.roof_share)),
     ...(isBySteps ? [] : [columnCell(report, item.row, "floor_share", formatPercent)])]);
   const rest = items.length - lines.length;
   root.append(h("details", { id: "roofline-figures" }, h("summary", {}, "Figures of the roofline"), table("figures of the roofline", heads, lines),
@@ -252,7 +252,7 @@ function bandwidthChart(root, view, items, roofs, isBySteps) {
     data: shown.map((item, i) => (isKnown(item.gbps) && item.isMeasured ? { value: [item.gbps, i], row: item.row.index } : null)).filter(Boolean) });
   if (roofs.gbps) series[0].markLine = { silent: true, symbol: "none", lineStyle: { color: ink, type: "solid" }, data: [{ xAxis: roofs.gbps.value }],
     label: { formatter: `${fourDigits(roofs.gbps.value)} GB/s, ${roofBy(roofs.gbps)}`, color: ink, position: "start", align: "right" } };
-  const width = Math.min(0.42 * root.clientWidth, 16 + 6.3 * largest(names.map((name) => name.length)));
+  const { room, axis } = nameAxis(names, 0.42 * root.clientWidth);
   const most = largest([roofs.gbps?.value ?? 0, ...shown.map((item) => Math.max(item.isMeasured ? item.gbps ?? 0 : 0, useful(item) ?? 0))]);
   const tip = (of) => {
     const at = of.seriesType === "scatter" ? of.value[1] : of.dataIndex;
@@ -261,16 +261,16 @@ function bandwidthChart(root, view, items, roofs, isBySteps) {
       `moved (${bytesKind(item)}): ${fourDigits(item.gbps)} GB/s, ${formatBytes(item.bytes)}`, !item.step && isKnown(item.row.floor_share) ? `${formatPercent(item.row.floor_share)} of the floor` : null].filter(Boolean).join("\n");
   };
   drawChart(root, `Achieved GB/s of ${plural(shown.length, isBySteps ? "step" : "row")} without FLOPs against the bandwidth ceiling`, {
-    grid: { left: width, right: 40, top: 58, bottom: 44 }, legend: { top: 4, left: 0, right: 50, data: [...variants, "moved"] },
+    grid: { left: room, right: 40, top: 58, bottom: 44 }, legend: { data: [...variants, "moved"] },
     xAxis: { type: "value", name: "GB/s", min: 0, max: Math.ceil(most * 1.02 / 10 ** Math.floor(Math.log10(most) - 1)) * 10 ** Math.floor(Math.log10(most) - 1), nameLocation: "middle", nameGap: 26 },
-    yAxis: { type: "category", inverse: true, data: names, axisTick: { show: false }, axisLabel: { width: width - 12, overflow: "truncate", interval: 0, fontSize: 11 } },
+    yAxis: axis,
     series,
   }, { height: 110 + 19 * shown.length, tip, onclick: opensRow(view) });
 
-  const heads = [...(isBySteps ? ["variant", "step"] : ["case", "mode", "variant"]), numberCell("time \u00b5s"), numberCell(isBySteps ? "declared GB/s" : "needed GB/s", isBySteps ? null : columnHelp(view.report, "gbps")),
-    numberCell("moved GB/s"), "bytes are", ...(isBySteps ? [] : [numberCell("share of floor", columnHelp(view.report, "floor_share"))])];
+  const heads = [...(isBySteps ? ["variant", "step"] : ["case", "mode", "variant"]), n("time \u00b5s"), n(isBySteps ? "declared GB/s" : "needed GB/s", isBySteps ? null : columnHelp(view.report, "gbps")),
+    n("moved GB/s"), "bytes are", ...(isBySteps ? [] : [n("share of floor", columnHelp(view.report, "floor_share"))])];
   const lines = items.slice(0, ROOFLINE_LINES).map((item) => [...(isBySteps ? [rowLink(view, item.row, item.row.variant), item.step.name] : [breakable(item.row.case_id), item.row.mode, rowLink(view, item.row, item.row.variant)]),
-    numberCell(formatUs(item.us)), isBySteps ? numberCell(fourDigits(useful(item))) : columnCell(view.report, item.row, "gbps"), numberCell(fourDigits(item.gbps)), bytesKind(item),
+    n(formatUs(item.us)), isBySteps ? n(fourDigits(useful(item))) : columnCell(view.report, item.row, "gbps"), n(fourDigits(item.gbps)), bytesKind(item),
     ...(isBySteps ? [] : [columnCell(view.report, item.row, "floor_share", formatPercent)])]);
   root.append(h("details", { id: "bandwidth-figures" }, h("summary", {}, "Figures of the bandwidth chart"), table("figures of the bandwidth chart", heads, lines),
     items.length > lines.length ? h("p", { class: "soft" }, `${items.length - lines.length} more: filters show fewer; results.csv has all.`) : null));

@@ -130,12 +130,12 @@ const placesText = (places) => (places.length <= 12 ? places.join(", ") : `${pla
 
 function scalingTable(view, series, family, by) {
   const report = view.report;
-  const heads = [numberCell(by, columnHelp(report, by)), "variant", numberCell("median \u00b5s", columnHelp(report, "median_us")), numberCell(`speed-up over ${report.baseline}`, columnHelp(report, "speedup_vs_cublas")), numberCell("share of floor", columnHelp(report, "floor_share")),
-    numberCell("floor \u00b5s", columnHelp(report, "floor_us")), numberCell("counted MB", WORDS["measured bytes"]), numberCell("modelled MB", columnHelp(report, "bytes_modelled")), numberCell("compulsory MB", columnHelp(report, "bytes_compulsory")), numberCell("workspace MB", columnHelp(report, "workspace_bytes"))];
+  const heads = [n(by, columnHelp(report, by)), "variant", n("median \u00b5s", columnHelp(report, "median_us")), n(`speed-up over ${report.baseline}`, columnHelp(report, "speedup_vs_cublas")), n("share of floor", columnHelp(report, "floor_share")),
+    n("floor \u00b5s", columnHelp(report, "floor_us")), n("counted MB", WORDS["measured bytes"]), n("modelled MB", columnHelp(report, "bytes_modelled")), n("compulsory MB", columnHelp(report, "bytes_compulsory")), n("workspace MB", columnHelp(report, "workspace_bytes"))];
   const rows = family.places.flatMap((place) => family.rows.filter((row) => row[by] === place));
-  const lines = rows.map((row) => [numberCell(String(row[by])), [rowLink(view, row, row.variant), row.verdict === "pass" ? null : [" ", verdictText(row.verdict)]], columnCell(report, row, "median_us", formatUs), numberCell(formatTimes(row.speedup_vs_cublas, row.speedup_vs_cublas_lo, row.speedup_vs_cublas_hi), isKnown(row.speedup_vs_cublas) ? null : row.speedup_vs_cublas_reason),
+  const lines = rows.map((row) => [n(String(row[by])), [rowLink(view, row, row.variant), row.verdict === "pass" ? null : [" ", verdictText(row.verdict)]], columnCell(report, row, "median_us", formatUs), speedupCell(row, "cublas"),
     columnCell(report, row, "floor_share", formatPercent), columnCell(report, row, "floor_us", formatUs),
-    numberCell(formatMb(row.measured_bytes), isKnown(row.measured_bytes) ? null : row.traffic_reason), columnCell(report, row, "bytes_modelled", formatMb), columnCell(report, row, "bytes_compulsory", formatMb), columnCell(report, row, "workspace_bytes", formatMb)]);
+    n(formatMb(row.measured_bytes), isKnown(row.measured_bytes) ? null : row.traffic_reason), columnCell(report, row, "bytes_modelled", formatMb), columnCell(report, row, "bytes_compulsory", formatMb), columnCell(report, row, "workspace_bytes", formatMb)]);
   const shown = lines.slice(0, 150);
   return h("div", { id: "scaling-figures" }, table("figures over the extent", heads, shown), lines.length > shown.length ? h("p", { class: "soft" }, `${lines.length - shown.length} more: filters show fewer; results.csv has all.`) : null);
 }
@@ -157,7 +157,7 @@ function overExtent(root, view, series, family, by, label, yAxis, lineOf, dashed
     return { type: "line", name: variant, symbol, symbolSize: 9, showAllSymbol: true, lineStyle: { color, width: 2 }, itemStyle: { color }, z: 3, data: rows.map((row) => lineOf(row, color)).filter(Boolean) };
   }).filter((one) => one.data.length > 0);
   drawChart(root, `${label} of ${series.map((one) => one.variant).join(", ")} over ${by}, ${family.name}`, {
-    grid: { left: 66, right: 24, top: 40, bottom: 46 }, legend: { top: 4, left: 0, right: 50, data: [...drawn.map((one) => one.name), ...dashed.map((one) => ({ name: one.name, icon: DASHES }))] },
+    grid: { left: 66, right: 24, top: 40, bottom: 46 }, legend: { data: [...drawn.map((one) => one.name), ...dashed.map((one) => ({ name: one.name, icon: DASHES }))] },
     xAxis: extentAxis(family, by), yAxis, series: [...drawn, ...dashed, ...intervals],
   }, { height: 340, onclick: opensRow(view), tip: (of) => {
     const row = view.report.rows[of.data?.row];
@@ -176,7 +176,7 @@ function timeOverExtent(root, view, series, family, by) {
   const rows = series.flatMap((one) => one.rows);
   overExtent(root, view, series, family, by, "Median latency and floor", logAxis("", [...rows.map((row) => row.median_us), ...rows.map((row) => row.floor_us)], { format: axisTime }),
     (row) => ({ value: [placeValue(family, by, row), row.median_us], row: row.index }), sharedLine("floor", series, family, by, (row) => row.floor_us),
-    (row) => `${formatTime(row.median_us)}${isKnown(row.floor_us) ? `, floor ${formatTime(row.floor_us)}: ${formatPercent(row.floor_share)}` : ", no floor"}${isBaseline(row) || !isKnown(row.speedup_vs_cublas) ? "" : `\n${speedupText(view, row, "speedup_vs_cublas", view.report.baseline)}`}`);
+    (row) => `${formatTime(row.median_us)}${isKnown(row.floor_us) ? `, floor ${formatTime(row.floor_us)}: ${formatPercent(row.floor_share)}` : ", no floor"}${isBaseline(row) || !isKnown(row.speedup_vs_cublas) ? "" : `\n${speedupText(row, "cublas", view.report.baseline)}`}`);
 }
 
 function bytesOverExtent(root, view, series, family, by) {
@@ -202,5 +202,5 @@ function speedupOverExtent(root, view, series, family, by) {
     lineStyle: { color: variantStyle(view.report, row.variant).color, width: 6, opacity: 0.35, cap: "butt" }, data: [[placeValue(family, by, row), row.speedup_vs_cublas_lo], [placeValue(family, by, row), row.speedup_vs_cublas_hi]] }));
   overExtent(root, view, others, family, by, `Speed-up over ${view.report.baseline}`, logAxis("", [...values, 1], { format: (value) => `${axisNumber(value)}x` }),
     (row) => ({ value: [placeValue(family, by, row), row.speedup_vs_cublas], row: row.index }), [one],
-    (row) => speedupText(view, row, "speedup_vs_cublas", view.report.baseline), intervals.slice(0, 200));
+    (row) => speedupText(row, "cublas", view.report.baseline), intervals.slice(0, 200));
 }

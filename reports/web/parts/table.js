@@ -500,8 +500,8 @@ function stepsInFull(report, row) {
     const { words, unit, title } = headCell(report, column, report.stepColumns);
     return { text: [words, unit ? h("small", {}, unit) : null], title, class: column.unit ? "n" : null };
   });
-  return table("steps of the row", [{ text: "step", class: "n" }, ...heads],
-    row.steps.map((step, i) => [{ text: String(i + 1), class: "n" }, ...columns.map((column) => figureCell(report, column, step, report.stepColumns))]));
+  return table("steps of the row", [n("step"), ...heads],
+    row.steps.map((step, i) => [n(String(i + 1)), ...columns.map((column) => figureCell(report, column, step, report.stepColumns))]));
 }
 
 // Every column with its exact value, and what it means.

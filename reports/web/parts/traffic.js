@@ -295,10 +295,10 @@ function trafficDrawBars(root, view, rows, by) {
   const most = Math.max(...bars.map((bar) => Math.max(bar.total ?? 0, sumOf(bar.pieces.map(trafficPieceBytes)))), 1);
   const interval = trafficNiceStep(most);
   const names = lines.map((bar) => (bar === null ? "" : bar.kind === "compulsory" ? `${bar.row.variant}  ${bar.kind}` : bar.kind));
-  const left = Math.min(Math.max(...names.map((name) => name.length)) * 7 + 14, 240);
+  const { room, axis } = nameAxis(names, 240);
   const right = 88;
   const end = Math.ceil(most / interval - 1e-9) * interval;
-  const pixels = Math.max((root.clientWidth || 900) - left - right, 100) / end;
+  const pixels = Math.max((root.clientWidth || 900) - room - right, 100) / end;
   const parts = lines.map((bar) => (bar === null ? [] : bar.pieces.flatMap((piece) => trafficParts(bar, piece, pixels))));
   const slots = Math.max(...parts.map((list) => list.length), 1);
   const series = Array.from({ length: slots }, (_, slot) => ({
@@ -307,9 +307,9 @@ function trafficDrawBars(root, view, rows, by) {
   series.push({ type: "bar", stack: "bytes", name: "total", silent: true, data: lines.map((bar) => (bar === null ? null : { value: 0, label: {
     show: true, position: "right", color: cssColor(bar.total === null ? "--warn" : "--ink"), formatter: bar.total === null ? (bar.kind === "measured" ? "not counted" : "not known") : formatBytes(bar.total) } })) });
   drawChart(root, `Bytes of ${view.selected.key}. ${trafficHeadline(view.report, rows)}`, {
-    grid: { left, right, top: 34, bottom: 40 },
+    grid: { left: room, right, top: 34, bottom: 40 },
     xAxis: { type: "value", max: end, interval, axisLabel: { color: cssColor("--soft"), formatter: trafficTick, hideOverlap: true } },
-    yAxis: { type: "category", inverse: true, data: names, axisTick: { show: false }, axisLabel: { color: cssColor("--soft"), interval: 0, width: left - 12, overflow: "truncate" } },
+    yAxis: axis,
     series,
   }, { height: 34 * lines.length + 90, tip: hoverOf, onclick: (item) => { if (lines[item.dataIndex]) view.open(lines[item.dataIndex].row); } });
   root.append(trafficKeys(rows, by));
@@ -362,7 +362,7 @@ const trafficTick = (bytes) => withoutZeros(formatBytes(bytes));
 
 // --- the figures ---
 
-const trafficCell = (bytes, title = null) => ({ text: formatMb(bytes), class: "n", title: isKnown(bytes) ? null : title });
+const trafficCell = (bytes, title = null) => n(formatMb(bytes), isKnown(bytes) ? null : title);
 const trafficRatio = (a, b) => (isKnown(a) && b > 0 ? formatTimes(a / b) : NONE);
 
 function trafficStepTable(report, rows) {
@@ -372,10 +372,10 @@ function trafficStepTable(report, rows) {
     const why = reasonOf(report, row, "dram_read_bytes") ?? row.reason;
     const steps = row.steps.map((step) => [row.variant, step.name, step.kernel, trafficCell(step.bytes_read), trafficCell(step.bytes_written),
       trafficCell(step.dram_read_bytes, reasonOf(report, step, "dram_read_bytes", columns) ?? why), trafficCell(step.dram_write_bytes, reasonOf(report, step, "dram_write_bytes", columns) ?? why),
-      { text: trafficRatio(step.measured_bytes, step.bytes_modelled), class: "n" }]);
+      n(trafficRatio(step.measured_bytes, step.bytes_modelled))]);
     const sum = (name) => (row.steps.length && row.steps.every((step) => isKnown(step[name])) ? sumOf(row.steps.map((step) => step[name])) : null);
     const late = row.dram_late_write_bytes;
-    const difference = (plan, steps) => (isKnown(plan) && isKnown(steps) ? { text: trafficSigned(plan - steps, formatMb), class: "n" } : trafficCell(null, why));
+    const difference = (plan, steps) => (isKnown(plan) && isKnown(steps) ? n(trafficSigned(plan - steps, formatMb)) : trafficCell(null, why));
     const readDifference = difference(row.dram_read_bytes, sum("dram_read_bytes"));
     const writeDifference = difference(isKnown(row.dram_write_bytes) ? row.dram_write_bytes - (late ?? 0) : null, sum("dram_write_bytes"));
     const bold = (text) => h("strong", {}, text);
@@ -383,9 +383,8 @@ function trafficStepTable(report, rows) {
       [row.variant, { text: "late writes", title: columnHelp(report, "dram_late_write_bytes") }, "", "", "", "", trafficCell(late, why), ""],
       [row.variant, { text: "plan less its steps", title: "the plan and its steps are counted in launches of their own: this is what they differ by" }, "", "", "", readDifference, writeDifference, ""],
       [bold(row.variant), bold("the plan"), "", trafficCell(sum("bytes_read"), "the plan has no steps"), trafficCell(sum("bytes_written"), "the plan has no steps"), trafficCell(row.dram_read_bytes, why), trafficCell(row.dram_write_bytes, why),
-        { text: trafficRatio(row.measured_bytes, row.bytes_modelled), class: "n" }]];
+        n(trafficRatio(row.measured_bytes, row.bytes_modelled))]];
   });
-  const n = numberCell;
   return h("details", { class: "by-step" }, h("summary", {}, "Figures by step, in MB"),
     h("p", { class: "soft" }, "A step is counted in its place: what it left in L2 is written while later steps run, so that a step's own writes may be less than it declares and the next one's more."),
     table("bytes by step", ["variant", "step", "kernel", n("declared read", help("bytes_read")), n("declared written", help("bytes_written")), n("counted read", help("dram_read_bytes")), n("counted written", help("dram_write_bytes")), n("counted / declared", "counted bytes over declared bytes, reads and writes together")], lines));
@@ -396,7 +395,6 @@ function trafficTensorTable(rows) {
     row.variant, name, tensor?.storage ?? NONE, tensor?.dtype ?? NONE, Array.isArray(tensor?.dims) ? tensor.dims.join(" x ") : NONE,
     trafficCell(tensor?.compulsory_read_bytes ?? 0), trafficCell(tensor?.compulsory_write_bytes ?? 0), trafficCell(read), trafficCell(written), writers.join("; "), readers.join("; ")]));
   if (lines.length === 0) return null;
-  const n = numberCell;
   return h("details", { class: "by-tensor" }, h("summary", {}, "Figures by tensor, in MB"),
     table("bytes by tensor", ["variant", "tensor", { text: "storage", title: "op: an input or output; prepared: made once from weights; workspace: an intermediate of the plan" }, "dtype", "shape",
       n("compulsory read", WORDS["compulsory bytes"]), n("compulsory written", WORDS["compulsory bytes"]), n("declared read", WORDS["modelled bytes"]), n("declared written", WORDS["modelled bytes"]), "written by", "read by"], lines));
@@ -420,7 +418,6 @@ function trafficOverview(root, view) {
 // A line an op: it says something of all rows, however many there are.
 function trafficRatioTable(ratios) {
   const variants = distinct(ratios, ({ row }) => row.variant);
-  const n = numberCell;
   const cell = (list) => {
     const sorted = list.map((one) => one.ratio).sort((a, b) => a - b);
     const middle = medianOf(sorted);
@@ -440,11 +437,10 @@ function trafficDrawnCases(view) {
 
 function trafficCaseTable(view, ratios) {
   const drawn = new Set(trafficDrawnCases(view).flatMap((group) => group.rows));
-  const n = (text) => ({ text, class: "n" });
   const lines = ratios.filter(({ row }) => drawn.has(row)).map(({ row, ratio }) => [breakable(row.key), row.variant,
     n(formatMb(row.moved_bytes)), bytesKind(row), n(formatMb(row.bytes_compulsory)), n(formatTimes(ratio))]);
   return h("details", { class: "by-case" }, h("summary", {}, "Figures by case"),
-    table("bytes over compulsory bytes, by case", ["case", "variant", { text: "MB", class: "n" }, "", { text: "compulsory MB", class: "n" }, { text: "ratio", class: "n", title: "MB / compulsory MB" }], lines));
+    table("bytes over compulsory bytes, by case", ["case", "variant", n("MB"), "", n("compulsory MB"), n("ratio", "MB / compulsory MB")], lines));
 }
 
 function trafficDrawDots(root, view, ratios) {
@@ -454,7 +450,7 @@ function trafficDrawDots(root, view, ratios) {
   const drawn = ratios.filter(({ row, ratio }) => place.has(row) && ratio > 0);
   if (drawn.length === 0) return;
   const variants = distinct(drawn, ({ row }) => row.variant);
-  const left = Math.min(Math.max(...names.map((name) => name.length)) * 6.5 + 14, (root.clientWidth || 900) * 0.45);
+  const { room, axis } = nameAxis(names, (root.clientWidth || 900) * 0.45);
   const least = Math.min(...drawn.map(({ ratio }) => ratio), 1);
   const series = variants.map((variant) => {
     const style = variantStyle(view.report, variant);
@@ -467,10 +463,10 @@ function trafficDrawDots(root, view, ratios) {
   series[0].markLine = { silent: true, symbol: "none", label: { show: false }, lineStyle: { color: cssColor("--soft"), type: "dashed" }, data: [{ xAxis: 1 }] };
   if (view.groups.length > groups.length) root.append(h("p", { class: "note" }, `Drawn are the first ${groups.length} of ${view.groups.length} cases: the filters above choose others. The table by op below is of all.`));
   drawChart(root, `Bytes over compulsory bytes of ${plural(groups.length, "case")}`, {
-    grid: { left, right: 24, top: 40, bottom: 40 },
-    legend: { top: 0, left: 0, right: 40 },
+    grid: { left: room, right: 24, top: 40, bottom: 40 },
+    legend: {},
     xAxis: { type: "log", logBase: 2, min: 2 ** Math.floor(Math.log2(least) + 1e-9), axisLabel: { color: cssColor("--soft"), formatter: (value) => `${value}x` }, name: "bytes / compulsory bytes", nameLocation: "middle", nameGap: 24 },
-    yAxis: { type: "category", inverse: true, data: names, axisTick: { show: false }, splitLine: { show: true, lineStyle: { color: cssColor("--line"), type: "dotted" } }, axisLabel: { color: cssColor("--soft"), interval: 0, width: left - 12, overflow: "truncate" } },
+    yAxis: { ...axis, splitLine: { show: true, lineStyle: { color: cssColor("--line"), type: "dotted" } } },
     series,
   }, { height: Math.max(22 * groups.length + 90, 150), tip: hoverOf, onclick: (item) => {
     const group = groups[item.data?.value?.[1]];

@@ -364,8 +364,7 @@ function waterfallDraw(root, view, bars, format, tick, what, predictedName) {
   const most = Math.max(...bars.map((bar) => Math.max(bar.from, bar.to, bar.predicted ?? 0)));
   const least = Math.min(...bars.map((bar) => Math.min(bar.from, bar.to, bar.predicted ?? 0)), 0);
   const labels = bars.map((bar) => bar.label);
-  const width = Math.min((root.clientWidth || 640), 1300);
-  const left = Math.min(Math.max(...labels.map((label) => label.length)) * 6.5 + 14, Math.max(0.36 * width, 120));
+  const { room, axis } = nameAxis(labels, Math.max(0.36 * Math.min(root.clientWidth || 640, 1300), 120));
   const interval = trafficNiceStep(Math.max(most - least, 1e-9));
   const said = (bar) => (bar.kind === "total" ? format(bar.to) : trafficSigned(bar.to - bar.from, format));
   const data = bars.map((bar, i) => ({ name: labels[i], kind: bar.kind, value: [bar.from, bar.to, i], said: said(bar), predicted: bar.predicted, hover: waterfallHover(bar, format), itemStyle: { color: waterfallColor(view.report, bar) } }));
@@ -374,9 +373,9 @@ function waterfallDraw(root, view, bars, format, tick, what, predictedName) {
   const label = `${what}: ${bars.map((bar) => `${bar.label} ${said(bar)}`).join("; ")}`;
   const marks = bars.map((bar, i) => ({ bar, i })).filter(({ bar }) => isKnown(bar.predicted)).map(({ bar, i }) => ({ value: [bar.predicted, i], hover: `${bar.label}\n${predictedName}: ${trafficSigned(bar.predictedChange, format)}` }));
   drawChart(root, label, {
-    grid: { left, right: 84, top: 34, bottom: 34 },
+    grid: { left: room, right: 84, top: 34, bottom: 34 },
     xAxis: { type: "value", min: least < 0 ? Math.floor(least / interval) * interval : 0, max: Math.ceil(most / interval - 1e-9) * interval, interval, axisLabel: { color: soft, formatter: tick, hideOverlap: true } },
-    yAxis: { type: "category", inverse: true, data: labels.map((_, i) => String(i)), axisTick: { show: false }, axisLabel: { color: soft, interval: 0, width: left - 12, overflow: "truncate", formatter: (value) => labels[value] } },
+    yAxis: axis,
     series: [
       { type: "custom", name: what, data, encode: { x: [0, 1], y: 2 }, renderItem: (_, api) => waterfallBox(api, data, ink, soft) },
       { type: "scatter", name: predictedName, symbol: "diamond", symbolSize: 10, itemStyle: { color: "transparent", borderColor: ink, borderWidth: 1.5 }, data: marks, z: 5 },
@@ -418,29 +417,28 @@ function waterfallHover(bar, format) {
 
 function waterfallTable(report, pair) {
   const hasTensors = trafficHasTensors(pair.before) && trafficHasTensors(pair.after);
-  const n = (value, format, why) => ({ text: isKnown(value) ? trafficSigned(value, format) : NONE, class: "n", title: isKnown(value) ? null : why });
+  const signed = (value, format, why) => n(isKnown(value) ? trafficSigned(value, format) : NONE, isKnown(value) ? null : why);
   const whyBytes = reasonOf(report, pair.after, "dram_read_bytes") ?? reasonOf(report, pair.before, "dram_read_bytes") ?? "not all of these steps were counted";
   const lines = pair.lines.map((line) => [
     waterfallIsMatched(line.group) ? line.group.after.map((step) => step.name).join(" + ") : "not attributed",
     { text: `${line.group.before.map((step) => step.name).join("; ") || NONE}${waterfallIsMatched(line.group) || line.group.after.length === 0 ? "" : ` (now: ${line.group.after.map((step) => step.name).join("; ")})`}` },
     hasTensors ? waterfallTensorCell(pair, line.group) : { text: NONE, title: TRAFFIC_OLD },
-    n(line.modelled, formatMb, "not declared"), n(line.counted, formatMb, whyBytes),
-    { ...n(line.predicted, formatUs, line.why), title: line.why }, n(line.us, formatUs, "not all of these steps were timed")]);
+    signed(line.modelled, formatMb, "not declared"), signed(line.counted, formatMb, whyBytes),
+    { ...signed(line.predicted, formatUs, line.why), title: line.why }, signed(line.us, formatUs, "not all of these steps were timed")]);
   const sum = (name) => sumOf(pair.lines.map((line) => line[name]));
   const change = (name) => (isKnown(pair.before[name]) && isKnown(pair.after[name]) ? pair.after[name] - pair.before[name] : null);
   const rest = (total, name) => (total === null ? null : waterfallClean(total - sum(name), total));
   const totals = { modelled: change("bytes_modelled"), counted: change("measured_bytes"), us: change("median_us") };
   lines.push([{ text: "outside the steps", title: "what the plan's figure and the steps' differ by: late writes; in time, gaps between launches, overlap, and an empty pair of events" }, "", "",
-    n(rest(totals.modelled, "modelled"), formatMb, "not known"), n(rest(totals.counted, "counted"), formatMb, whyBytes), "", n(rest(totals.us, "us"), formatUs, "no latency")]);
+    signed(rest(totals.modelled, "modelled"), formatMb, "not known"), signed(rest(totals.counted, "counted"), formatMb, whyBytes), "", signed(rest(totals.us, "us"), formatUs, "no latency")]);
   const predicted = pair.lines.some((line) => isKnown(line.predicted)) ? sum("predicted") : null;
   const bold = (cell) => ({ ...cell, text: h("strong", {}, cell.text) });
-  lines.push([h("strong", {}, `${pair.after.variant} less ${pair.before.variant}`), "", "", bold(n(totals.modelled, formatMb, "not known")), bold(n(totals.counted, formatMb, whyBytes)),
-    bold(n(predicted, formatUs, "nothing is predicted")), bold(n(totals.us, formatUs, reasonOf(report, pair.after, "median_us") ?? "no latency"))]);
-  const head = numberCell;
+  lines.push([h("strong", {}, `${pair.after.variant} less ${pair.before.variant}`), "", "", bold(signed(totals.modelled, formatMb, "not known")), bold(signed(totals.counted, formatMb, whyBytes)),
+    bold(signed(predicted, formatUs, "nothing is predicted")), bold(signed(totals.us, formatUs, reasonOf(report, pair.after, "median_us") ?? "no latency"))]);
   return [h("h3", {}, `${pair.before.variant} to ${pair.after.variant}`),
     table(`${pair.before.variant} to ${pair.after.variant}`, [`step of ${pair.after.variant}`, `was, in ${pair.before.variant}`, "intermediates",
-      head("MB modelled", "change in the bytes that the steps declare: what is saved is negative"), head("MB counted", "change in the bytes that the counters saw, each step in its place"),
-      head("\u00b5s predicted", "change in the bytes of steps without FLOPs, over the bandwidth ceiling"), head("\u00b5s measured", "change in the steps' time_us, each less an empty pair of events")], lines, { css: "saved" })];
+      n("MB modelled", "change in the bytes that the steps declare: what is saved is negative"), n("MB counted", "change in the bytes that the counters saw, each step in its place"),
+      n("\u00b5s predicted", "change in the bytes of steps without FLOPs, over the bandwidth ceiling"), n("\u00b5s measured", "change in the steps' time_us, each less an empty pair of events")], lines, { css: "saved" })];
 }
 
 // Nothing but rounding is nothing.
