@@ -309,7 +309,7 @@ function compareTable(rows, scale, comparison) {
     "latency", word("row"),
     n(h("span", {}, "new/base [", word("interval", `${comparison.percent}%`), "]")),
     { text: `${formatTick(Math.exp(-scale.half))} \u2026 1 \u2026 ${formatTick(Math.exp(scale.half))}`, class: "scale", title: "the same axis in every row, logarithmic" },
-    n(word("noise")), n("base us"), n("new us"), "why, and what changed besides",
+    n(word("noise")), n("base \u00b5s"), n("new \u00b5s"), "why, and what changed besides",
   ], rows.map((row) => [
     { class: latencyCss(row.latency), title: LATENCY_HELP[row.latency] ?? null, text: [row.regression ? h("strong", { class: "fail" }, "regression, ") : null, row.latency] },
     { class: "name", text: [breakable(row.label), ` (${row.mode})`, row.occurrence > 1 ? `, occurrence ${row.occurrence}` : null] },

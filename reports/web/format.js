@@ -8,6 +8,10 @@ function fourDigits(value) {
   return value.toFixed(Math.min(Math.max(3 - magnitude, 0), 6));
 }
 
+// Units as people read them, where the records spell them otherwise.
+const UNITS = { us: "\u00b5s", C: "\u00b0C" };
+const unitText = (unit) => UNITS[unit] ?? unit;
+
 const isKnown = (value) => value !== null && value !== undefined && Number.isFinite(value);
 const formatUs = (us) => fourDigits(us);
 const formatMb = (bytes) => (isKnown(bytes) ? fourDigits(bytes / 1e6) : NONE);

@@ -34,7 +34,7 @@ const withBytes = (Reader) => class extends Reader {
   get moved_bytes() { return this.measured_bytes ?? this.bytes_modelled; }
 };
 
-const bytesKind = ({ isMeasured }) => (isMeasured ? "counted" : "modelled");
+const bytesKind = ({ isMeasured }) => (isMeasured ? "measured" : "modelled");
 
 // Bytes of rows beside each other are of one kind: measured where all of them were, else modelled.
 function bytesOfOneKind(rows) {

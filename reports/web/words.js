@@ -28,5 +28,5 @@ function word(term, text = term) {
 function columnHelp(report, name, columns = report.columns) {
   const column = columns.find((candidate) => candidate.name === name);
   if (!column) return null;
-  return `${column.name}${column.unit ? `, ${column.unit}` : ""}: ${column.description}`;
+  return `${column.name}${column.unit ? `, ${unitText(column.unit)}` : ""}: ${column.description}`;
 }

@@ -51,7 +51,7 @@ pageTest("the chart shows time, bytes and workspace over the library's", async (
   const series = (name) => chart.series.find((one) => one.name === name).data;
   assert.deepEqual(series("time"), [[1 / 1.2, 0], [1 / 1.2, 1]]);
   assert.deepEqual(series("interval"), [[1 / 1.21, 1 / 1.19, 0], [1 / 1.21, 1 / 1.19, 1]]);
-  assert.deepEqual(series("bytes, counted"), [[420 / 640, 0], [420 / 640, 1]]);
+  assert.deepEqual(series("bytes, measured"), [[420 / 640, 0], [420 / 640, 1]]);
   assert.deepEqual(series("workspace"), [[1, 0], [1, 1]]);
   assert.deepEqual(chart.yAxis[0].data, ["mlp fp16 b2-s2048", "mlp fp16 b2-s1024"]);
   assert.deepEqual(page.complaints, []);
@@ -66,16 +66,16 @@ pageTest("a filter that leaves one variant keeps those it is compared with", asy
   assert.deepEqual(page.complaints, []);
 });
 
-pageTest("bytes that were not counted are modelled, and it says so and why", async () => {
-  const uncounted = { dram_read_bytes: null, dram_write_bytes: null, traffic_reason: "traffic on the CPU is modelled, not counted", traffic_source: "model", backend: "cpu", floor_us: null, floor_share: null, floor_reason: "no ceiling" };
-  const [naive, cublas, fused] = mlp(uncounted);
+pageTest("bytes that were not measured are modelled, and it says so and why", async () => {
+  const unmeasured = { dram_read_bytes: null, dram_write_bytes: null, traffic_reason: "traffic on the CPU is modelled, not counted", traffic_source: "model", backend: "cpu", floor_us: null, floor_share: null, floor_reason: "no ceiling" };
+  const [naive, cublas, fused] = mlp(unmeasured);
   const page = await openRun([header({ backend: "cpu" }), naive, { ...cublas, variant: "eigen" }, fused]);
-  assert.match(await tile(page, "bytes", "div"), /bytes, modelled \(not counted\)/);
-  assert.match(await tile(page, "bytes", "p:last-child"), /fused declares 420\.0 MB, 66% of eigen's 640\.0 MB.*Nothing was counted: traffic on the CPU is modelled, not counted\./);
+  assert.match(await tile(page, "bytes", "div"), /bytes, modelled/);
+  assert.match(await tile(page, "bytes", "p:last-child"), /fused moves 420\.0 MB, 66% of eigen's 640\.0 MB.*These bytes are modelled, not measured: traffic on the CPU is modelled, not counted\./);
   assert.equal(await tile(page, "floor", "strong"), "–");
   assert.match(await tile(page, "floor", "p"), /The share is not known: no ceiling\./);
   assert.match(await page.textContent("#headline-lead"), /faster than eigen in 1 of 1 case.*fewer bytes \(modelled\) in 1 of 1/);
-  // One row without counts: the case is compared by what was declared.
+  // One row without counters: the case is compared by what is modelled.
   const mixed = await openRun([header(), naive, mlp()[1], mlp()[2]]);
   assert.match(await tile(mixed, "bytes", "div"), /modelled/);
   assert.deepEqual([...page.complaints, ...mixed.complaints], []);

@@ -36,7 +36,7 @@ export function tensor(name, storage, dims, { reads = 0, writes = 0, dtype = "fp
   return { name, storage, dtype, dims, compulsory_read_bytes: reads, compulsory_write_bytes: writes };
 }
 
-// A step whose counted bytes are those that it declares.
+// A step whose measured bytes are those that are modelled.
 export function step(name, kernel, reads, writes, { flops = 0, time_us = 10 } = {}) {
   return { name, kernel, bytes_read: sum(reads), bytes_written: sum(writes), flops, time_us, alone_us: time_us * 1.05, time_reason: null,
     dram_read_bytes: sum(reads), dram_write_bytes: sum(writes), alone_dram_read_bytes: sum(reads), alone_dram_write_bytes: sum(writes),

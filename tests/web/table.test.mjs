@@ -51,7 +51,7 @@ pageTest("shows every row with figures by their units, and heads that explain th
   assert.deepEqual(await columnOf(page, "error_share"), rows.map((one) => (one.rel_l2 === null ? "\u2013" : one.verdict === "fail" ? "150%" : "33%")));
   assert.deepEqual((await columnOf(page, "speedup_vs_cublas")).slice(0, 3), ["\u2013", "1.00x [1.00, 1.00]", "1.20x [1.19, 1.21]"]);
   assert.match(await page.textContent(head("bytes_modelled")), /MB/);
-  assert.equal(await page.getAttribute(head("median_us"), "title"), "median_us, us: median latency of one launch of the plan");
+  assert.equal(await page.getAttribute(head("median_us"), "title"), "median_us, \u00b5s: median latency of one launch of the plan");
   assert.match(await page.getAttribute(head("measured_bytes"), "title"), /dram_read_bytes \+ dram_write_bytes/);
   const indexes = await page.$$eval(`${GRID} tbody tr`, (all) => all.map((one) => Number(one.getAttribute("aria-rowindex"))));
   assert.deepEqual(indexes, rows.map((_, i) => i + 2));
@@ -64,7 +64,7 @@ pageTest("the exact value, or why there is none, is on hover", async () => {
   const rows = someRows();
   const titles = (line) => page.$$eval(`${GRID} tbody tr:nth-child(${line + 1}) td`, (cells) => cells.map((cell) => cell.title));
   const at = (await namesOf(page)).indexOf.bind(await namesOf(page));
-  assert.equal((await titles(0))[at("median_us")], `${rows[0].median_us} us`);
+  assert.equal((await titles(0))[at("median_us")], `${rows[0].median_us} \u00b5s`);
   assert.equal((await titles(0))[at("bytes_modelled")], `${rows[0].bytes_modelled} bytes`);
   assert.equal((await titles(0))[at("speedup_vs_naive")], "naive is not in the run");
   assert.equal((await titles(4))[at("median_us")], "the row crashed");
@@ -190,7 +190,7 @@ pageTest("a row in full: every column, its steps, its command, its link", async 
   const values = new Map(columns.map(([name, value, meaning]) => [name, { value, meaning }]));
   const written = JSON.parse(readFileSync(new URL(page.url()).pathname.replace("report.html", "results.jsonl"), "utf8").split("\n")[3]);
   for (const name of Object.keys(written)) if (!["steps", "samples_us", "samples_mhz", "tensors", "mutants"].includes(name)) assert.ok(values.has(name), name);
-  assert.match(values.get("median_us").value, new RegExp(`^${four(fused.median_us)} \u00b5s${fused.median_us} us$`));
+  assert.match(values.get("median_us").value, new RegExp(`^${four(fused.median_us)} \u00b5s${fused.median_us} \u00b5s$`));
   assert.ok(values.get("bytes_modelled").value.includes(String(fused.bytes_modelled)));
   assert.equal(values.get("seed").value, "42");
   assert.equal(values.get("rel_l2").value, "2.000e-40.0002");

@@ -17,13 +17,13 @@ async function barsOf(page) {
 }
 const bytesOf = (bar) => sum(bar.pieces.map((piece) => piece.value));
 
-// Counted bytes as a GPU gives them: some writes come late, and the plan and its steps differ.
-function counted(rows) {
+// Measured bytes as a GPU gives them: some writes come late, and the plan and its steps differ.
+function measured(rows) {
   return rows.map((one, i) => ({ ...one, dram_late_write_bytes: 5 * MB, dram_write_bytes: one.dram_write_bytes + 5 * MB, dram_read_bytes: one.dram_read_bytes + (i === 2 ? -2 : 3) * MB }));
 }
 
-pageTest("bars add up to what the op needs, what the plan declares and what was counted", async () => {
-  const rows = counted(mlpRows());
+pageTest("bars add up to what is compulsory, modelled and measured", async () => {
+  const rows = measured(mlpRows());
   const page = await openRun([header(), ...rows], { hash: "#traffic" });
   await show(page);
   const bars = await barsOf(page);
@@ -47,7 +47,7 @@ pageTest("bars add up to what the op needs, what the plan declares and what was 
 });
 
 pageTest("tables have every step, late writes, and what plan and steps differ by", async () => {
-  const rows = counted(mlpRows());
+  const rows = measured(mlpRows());
   const page = await openRun([header(), ...rows], { hash: "#traffic" });
   await show(page);
   const lines = (await cellsOf(page, "#traffic .by-step")).filter((line) => line[0] === "fused");
@@ -107,13 +107,13 @@ pageTest("what is missing is said: no counters, older records, a crash", async (
   const page = await openRun([header(), naive, cublas, crashed], { hash: "#traffic" });
   await show(page);
   const text = await page.textContent("#traffic");
-  assert.match(text, /cublas declares 640\.0 MB: 74% of naive's 860\.0 MB and 6\.40 times the compulsory 100\.0 MB\. These bytes are modelled, not counted\./);
-  assert.match(text, /Not counted \(naive, cublas, fused\): the counters are for the administrator/);
+  assert.match(text, /cublas moves 640\.0 MB: 74% of naive's 860\.0 MB and 6\.40 times the compulsory 100\.0 MB\. These bytes are modelled, not measured\./);
+  assert.match(text, /Not measured \(naive, cublas, fused\): the counters are for the administrator/);
   assert.match(text, /Not modelled \(fused\): no plan was made/);
   assert.match(text, /Not known by tensor \(naive, cublas\): the record is of an older version/);
   const bars = await barsOf(page);
   assert.equal(bytesOf(bars[1]), naive.bytes_modelled);
-  assert.equal(bars[2].label, "not counted");
+  assert.equal(bars[2].label, "not measured");
   assert.deepEqual([bars[2].pieces, bars[9].pieces], [[], []]);
   assert.equal(await page.locator("#traffic .switches button:text-is('tensor')").isDisabled(), true);
   assert.deepEqual(page.complaints, []);

@@ -210,7 +210,7 @@ function environmentStages(root, header) {
   const share = (seconds) => (isKnown(all) && all > 0 && isKnown(seconds) ? formatPercent(seconds / all) : NONE);
   const lines = [...named, ...(isKnown(rest) && rest > 0 ? [["what no stage claims", rest]] : [])];
   append(root, [h("h3", {}, "Where the run's time went"), h("p", { id: "environment-measured" }, isKnown(header.measured_s)
-    ? `Of ${fourDigits(all)} s, ${fourDigits(header.measured_s)} s (${share(header.measured_s)}) are the latencies that were kept; the rest is care: settling, flushing, checking, counting.`
+    ? `Of ${fourDigits(all)} s, ${fourDigits(header.measured_s)} s (${share(header.measured_s)}) are the latencies that were kept; the rest is care: settling, flushing, checking, reading counters.`
     : "How much of it the kept latencies are is not in the records.")]);
   const list = h("div", { id: "environment-stages" }, table("seconds by stage", ["stage", n("seconds"), n("of the run"), ""], [...lines.map(([name, seconds]) => [name, n(fourDigits(seconds)), n(share(seconds)), environmentBar(seconds, all)]), ["all", n(fourDigits(all)), n(share(all)), ""]]));
   root.append(list);

@@ -185,13 +185,13 @@ const headlineSmall = (part) => `${(part * 100).toFixed(1)}%`;
 function headlineBytesTile(view, pair) {
   const { row } = pair;
   const against = pair.baseline ?? pair.naive;
-  const kind = pair.isMeasured ? word("measured bytes", "HBM bytes, counted") : [word("modelled bytes", "bytes, modelled"), " (not counted)"];
-  const needed = isKnown(row.bytes_compulsory) ? h("p", { class: "soft" }, "the op needs ", h("abbr", { title: columnHelp(view.report, "bytes_compulsory") }, formatBytes(row.bytes_compulsory))) : null;
+  const kind = pair.isMeasured ? word("measured bytes", "HBM bytes, measured") : word("modelled bytes", "bytes, modelled");
+  const compulsory = isKnown(row.bytes_compulsory) ? h("p", { class: "soft" }, "compulsory: ", h("abbr", { title: columnHelp(view.report, "bytes_compulsory") }, formatBytes(row.bytes_compulsory))) : null;
   const ratio = against ? headlineRatio(pair.bytes(row), pair.bytes(against)) : null;
   const why = (one) => headlineWhy(view.report, one, pair.isMeasured ? "dram_read_bytes" : "bytes_modelled");
-  return headlineTile(view, pair, { id: "bytes", title: [`${row.variant}: `, kind], of: pair.bytes, format: formatBytes, note: needed, isBad: isKnown(ratio) && ratio > 1.01,
+  return headlineTile(view, pair, { id: "bytes", title: [`${row.variant}: `, kind], of: pair.bytes, format: formatBytes, note: compulsory, isBad: isKnown(ratio) && ratio > 1.01,
     beside: (other) => headlineShareText(headlineRatio(pair.bytes(row), pair.bytes(other)), row, other), why,
-    sentence: headlineBytesSentence(view.report, pair, against, ratio, why(row)) });
+    sentence: headlineBytesSentence(pair, against, ratio, why(row)) });
 }
 
 function headlineShareText(ratio, row, other) {
@@ -204,19 +204,18 @@ function headlinePart(ratio) {
   return ratio <= 1.005 ? `${ratio > 0 && ratio < 0.01 ? "<1" : Math.round(ratio * 100)}%` : formatTimes(ratio);
 }
 
-function headlineBytesSentence(report, pair, against, ratio, why) {
+function headlineBytesSentence(pair, against, ratio, why) {
   const { row } = pair;
-  const verb = pair.isMeasured ? "moves" : "declares";
   if (!isKnown(pair.bytes(row))) return `${row.variant}'s bytes are not known: ${why ?? "they are not in the records"}.`;
-  const mine = `${row.variant} ${verb} ${formatBytes(pair.bytes(row))}`;
-  const uncounted = pair.isMeasured ? "" : ` Nothing was counted${headlineUncountedWhy(report, pair)}.`;
-  if (!against || ratio === null) return `${mine}.${uncounted}`;
+  const mine = `${row.variant} moves ${formatBytes(pair.bytes(row))}`;
+  const note = pair.isMeasured ? "" : ` These bytes are modelled, not measured${headlineUnmeasuredWhy(pair)}.`;
+  if (!against || ratio === null) return `${mine}.${note}`;
   const theirs = `${against.variant}'s ${formatBytes(pair.bytes(against))}`;
-  if (Math.abs(ratio - 1) <= 0.01) return `${mine}, as much as ${theirs}.${uncounted}`;
-  return `${mine}, ${headlinePart(ratio).replace(/x$/, " times")}${ratio <= 1.005 ? " of" : ""} ${theirs}: ${ratio < 1 ? "it saves" : "it costs"} ${formatBytes(Math.abs(pair.bytes(against) - pair.bytes(row)))}.${uncounted}`;
+  if (Math.abs(ratio - 1) <= 0.01) return `${mine}, as much as ${theirs}.${note}`;
+  return `${mine}, ${headlinePart(ratio).replace(/x$/, " times")}${ratio <= 1.005 ? " of" : ""} ${theirs}: ${ratio < 1 ? "it saves" : "it costs"} ${formatBytes(Math.abs(pair.bytes(against) - pair.bytes(row)))}.${note}`;
 }
 
-function headlineUncountedWhy(report, pair) {
+function headlineUnmeasuredWhy(pair) {
   const reason = [pair.row, pair.baseline, pair.naive].map((row) => (row && !row.isMeasured ? row.traffic_reason : null)).find(Boolean);
   return reason ? `: ${reason}` : "";
 }
@@ -281,7 +280,7 @@ function headlineChart(root, view, pairs) {
   const space = told.map((pair) => headlineRatio(pair.row.workspace_bytes, pair.baseline.workspace_bytes)).map((ratio) => (ratio > 0 ? ratio : null));
   const known = [...time, ...bytes, ...space, ...ends.flat(), 1].filter((value) => isKnown(value) && value > 0);
   const points = (values) => values.map((value, i) => (isKnown(value) ? [value, i] : null)).filter(Boolean);
-  const how = told.every((pair) => pair.isMeasured) ? "bytes, counted" : told.some((pair) => pair.isMeasured) ? "bytes, some modelled" : "bytes, modelled";
+  const how = told.every((pair) => pair.isMeasured) ? "bytes, measured" : told.some((pair) => pair.isMeasured) ? "bytes, some modelled" : "bytes, modelled";
   const { room, axis } = nameAxis(names, root.clientWidth * 0.4);
   drawChart(root, `time, bytes and workspace as a part of ${base}'s; the figures are in the table below`, {
     grid: { left: room, right: 24, top: 56, bottom: 8 },
@@ -312,7 +311,7 @@ function headlineTip(report, pair) {
   return [pair.group.key, `${row.variant} against ${baseline.variant}`,
     line("time", formatTime(row.median_us), formatTime(baseline.median_us), headlineRatio(row.median_us, baseline.median_us)),
     `speed-up: ${speedupOf(row, "cublas")}, ${HEADLINE_SHORT[judgeSpeedup(report, row, "cublas").kind]}`,
-    line(pair.isMeasured ? "bytes, counted" : "bytes, modelled", formatBytes(pair.bytes(row)), formatBytes(pair.bytes(baseline)), headlineRatio(pair.bytes(row), pair.bytes(baseline))),
+    line(`bytes, ${bytesKind(pair)}`, formatBytes(pair.bytes(row)), formatBytes(pair.bytes(baseline)), headlineRatio(pair.bytes(row), pair.bytes(baseline))),
     line("workspace", formatBytes(row.workspace_bytes), formatBytes(baseline.workspace_bytes), headlineRatio(row.workspace_bytes, baseline.workspace_bytes)),
     "click: look at this case"].join("\n");
 }
@@ -333,7 +332,7 @@ function headlineTable(view, pairs) {
   const noneMeasured = lines.every((pair) => !pair.isMeasured);
   const help = (name) => columnHelp(view.report, name);
   const head = ["case", "variant", { text: `against ${base}`, title: WORDS["speed-up"] }, n("time", help("median_us")), n(`${base}'s`, help("median_us")), n(`speed-up over ${base}`, WORDS["speed-up"]), n("over naive", WORDS["speed-up"]),
-    n(noneMeasured ? "MB, modelled" : allMeasured ? "HBM MB, counted" : "HBM MB", WORDS[noneMeasured ? "modelled bytes" : "measured bytes"]), n(`of ${base}'s`), n("share of floor", WORDS["share of floor"]), n("launches", help("launches")), n("workspace", help("workspace_bytes"))];
+    n(noneMeasured ? "MB, modelled" : allMeasured ? "HBM MB, measured" : "HBM MB", WORDS[noneMeasured ? "modelled bytes" : "measured bytes"]), n(`of ${base}'s`), n("share of floor", WORDS["share of floor"]), n("launches", help("launches")), n("workspace", help("workspace_bytes"))];
   const more = pairs.length - lines.length;
   return h("details", { id: "headline-cases", open: pairs.length <= HEADLINE_CASES },
     h("summary", {}, `All cases, a line each (${pairs.length})`),

@@ -98,13 +98,13 @@ function rooflineNotes(root, view, items, left, isBySteps) {
   const say = (count, text) => (count > 0 ? `${plural(count, noun)} ${text}` : null);
   const withFlops = items.filter((item) => item.flops > 0);
   const notes = [
-    "Filled: bytes were counted on the GPU. Hollow: bytes are what the steps declare; L2 may have served some, so that a hollow point may lie left of where it belongs, and above a roof.",
-    isBySteps ? "A step's bytes are those that crossed while it ran: part may be what earlier steps left in L2." : "Counted bytes are without those that were written back after the clock had stopped.",
+    "Filled: bytes are measured. Hollow: they are modelled; L2 may have served some, so that a hollow point may lie left of where it belongs, and above a roof.",
+    isBySteps ? "A step's bytes are those that crossed while it ran: part may be what earlier steps left in L2." : "Measured bytes are without those that were written back after the clock had stopped.",
     say(left, isBySteps ? "without a time are left out." : "did not pass or have no median: left out."),
     say(items.length - withFlops.length, "without FLOPs cannot be on a roofline: they are below, by bandwidth."),
-    say(withFlops.filter((item) => !isKnown(item.x)).length, "with FLOPs have neither counted nor modelled bytes: left out."),
-    say(withFlops.filter((item) => item.isHot).length, "measured hot: L2 may serve them, so the bandwidth roof does not apply, and they are drawn pale."),
-    say(items.filter((item) => item.roof_share > 1.001 && item.isMeasured).length, "with counted bytes lie above a roof: short kernels' bytes are blurred by the counters' own, and a run that was cut off has the roofs that it began with."),
+    say(withFlops.filter((item) => !isKnown(item.x)).length, "with FLOPs have neither measured nor modelled bytes: left out."),
+    say(withFlops.filter((item) => item.isHot).length, "ran hot: L2 may serve them, so the bandwidth roof does not apply, and they are drawn pale."),
+    say(items.filter((item) => item.roof_share > 1.001 && item.isMeasured).length, "with measured bytes lie above a roof: short kernels' bytes are blurred by the counters' own, and a run that was cut off has the roofs that it began with."),
     items.filter((item) => isKnown(item.x)).length > ROOFLINE_POINTS ? `Of the points ${ROOFLINE_POINTS} are drawn, spread evenly over the rows: filters show fewer.` : null];
   root.append(h("p", { class: "soft small" }, notes.filter(Boolean).join(" ")));
 }
@@ -231,15 +231,15 @@ function rooflineTable(root, view, items, isBySteps) {
 
 // --- what has no FLOPs ---
 
-// Bars: bytes that the op needs over the time (a step: that it declares). Marks: bytes that crossed over the time.
+// Bars: the op's compulsory bytes over the time (a step's: modelled). Marks: measured bytes over the time.
 function bandwidthChart(root, view, items, roofs, isBySteps) {
   const hot = items.filter((item) => item.isHot).length;
   const all = items.filter((item) => !item.isHot);
   const shown = all.slice(0, ROOFLINE_BARS);
   append(root, [h("h3", {}, "Without FLOPs: by bandwidth"), h("p", { class: "soft" },
-    isBySteps ? "Bars: bytes that the step declares, over its time. Marks: bytes that crossed while it ran."
-      : "Bars: bytes that the op needs, over the median: long is fast. Marks: bytes that the variant moved, over the median: a mark far beyond its bar is traffic that fusing could save.",
-    hot > 0 ? ` ${plural(hot, isBySteps ? "step" : "row")} measured hot: L2 may serve them, so no bandwidth is known.` : "",
+    isBySteps ? "Bars: modelled bytes of the step, over its time. Marks: measured bytes."
+      : "Bars: compulsory bytes, over the median: long is fast. Marks: measured bytes, over the median: a mark far beyond its bar is traffic that fusing could save.",
+    hot > 0 ? ` ${plural(hot, isBySteps ? "step" : "row")} ran hot: L2 may serve them, so no bandwidth is known.` : "",
     all.length > shown.length ? ` The first ${shown.length} of ${all.length} are drawn: filters show others.` : "")]);
   if (shown.length === 0) return;
   const names = isBySteps ? shown.map((item) => `${item.row.variant}: ${item.step.name}`) : shortNames(shown.map((item) => item.row));
@@ -248,7 +248,7 @@ function bandwidthChart(root, view, items, roofs, isBySteps) {
   const ink = cssColor("--ink");
   const series = variants.map((variant) => ({ type: "bar", name: variant, stack: "one", barMaxWidth: 14, itemStyle: { color: variantStyle(view.report, variant).color },
     data: shown.map((item) => (item.row.variant === variant && isKnown(useful(item)) ? { value: useful(item), row: item.row.index } : null)) }));
-  series.push({ type: "scatter", name: "moved", symbol: "diamond", symbolSize: 9, z: 4, itemStyle: { color: ink, borderColor: cssColor("--paper"), borderWidth: 1 },
+  series.push({ type: "scatter", name: "measured", symbol: "diamond", symbolSize: 9, z: 4, itemStyle: { color: ink, borderColor: cssColor("--paper"), borderWidth: 1 },
     data: shown.map((item, i) => (isKnown(item.gbps) && item.isMeasured ? { value: [item.gbps, i], row: item.row.index } : null)).filter(Boolean) });
   if (roofs.gbps) series[0].markLine = { silent: true, symbol: "none", lineStyle: { color: ink, type: "solid" }, data: [{ xAxis: roofs.gbps.value }],
     label: { formatter: `${fourDigits(roofs.gbps.value)} GB/s, ${roofBy(roofs.gbps)}`, color: ink, position: "start", align: "right" } };
@@ -257,17 +257,17 @@ function bandwidthChart(root, view, items, roofs, isBySteps) {
   const tip = (of) => {
     const at = of.seriesType === "scatter" ? of.value[1] : of.dataIndex;
     const item = shown[at];
-    return [names[at], item.row.case_id, item.row.mode, item.step ? `kernel ${item.step.kernel}` : null, formatTime(item.us), `${isBySteps ? "declared" : "needed"}: ${fourDigits(useful(item))} GB/s`,
+    return [names[at], item.row.case_id, item.row.mode, item.step ? `kernel ${item.step.kernel}` : null, formatTime(item.us), `${isBySteps ? "modelled" : "compulsory"}: ${fourDigits(useful(item))} GB/s`,
       `moved (${bytesKind(item)}): ${fourDigits(item.gbps)} GB/s, ${formatBytes(item.bytes)}`, !item.step && isKnown(item.row.floor_share) ? `${formatPercent(item.row.floor_share)} of the floor` : null].filter(Boolean).join("\n");
   };
   drawChart(root, `Achieved GB/s of ${plural(shown.length, isBySteps ? "step" : "row")} without FLOPs against the bandwidth ceiling`, {
-    grid: { left: room, right: 40, top: 58, bottom: 44 }, legend: { data: [...variants, "moved"] },
+    grid: { left: room, right: 40, top: 58, bottom: 44 }, legend: { data: [...variants, "measured"] },
     xAxis: { type: "value", name: "GB/s", min: 0, max: Math.ceil(most * 1.02 / 10 ** Math.floor(Math.log10(most) - 1)) * 10 ** Math.floor(Math.log10(most) - 1), nameLocation: "middle", nameGap: 26 },
     yAxis: axis,
     series,
   }, { height: 110 + 19 * shown.length, tip, onclick: opensRow(view) });
 
-  const heads = [...(isBySteps ? ["variant", "step"] : ["case", "mode", "variant"]), n("time \u00b5s"), n(isBySteps ? "declared GB/s" : "needed GB/s", isBySteps ? null : columnHelp(view.report, "gbps")),
+  const heads = [...(isBySteps ? ["variant", "step"] : ["case", "mode", "variant"]), n("time \u00b5s"), n(isBySteps ? "modelled GB/s" : "compulsory GB/s", isBySteps ? null : columnHelp(view.report, "gbps")),
     n("moved GB/s"), "bytes are", ...(isBySteps ? [] : [n("share of floor", columnHelp(view.report, "floor_share"))])];
   const lines = items.slice(0, ROOFLINE_LINES).map((item) => [...(isBySteps ? [rowLink(view, item.row, item.row.variant), item.step.name] : [breakable(item.row.case_id), item.row.mode, rowLink(view, item.row, item.row.variant)]),
     n(formatUs(item.us)), isBySteps ? n(fourDigits(useful(item))) : columnCell(view.report, item.row, "gbps"), n(fourDigits(item.gbps)), bytesKind(item),

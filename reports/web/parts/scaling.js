@@ -31,7 +31,7 @@ function renderScaling(root, view) {
   }
   pair.append(h("div", {}, h("h3", {}, "Figures"), scalingTable(view, series, family, by)));
   const left = family.rows.filter((row) => !isTimed(row)).length;
-  append(root, [h("p", { class: "soft small" }, "Dashed: ", word("floor", "the floor"), " and ", word("compulsory bytes"), ", the same for every variant. Filled: bytes counted on the GPU; hollow: modelled. Broad bars: the speed-up's 95% interval.",
+  append(root, [h("p", { class: "soft small" }, "Dashed: ", word("floor", "the floor"), " and ", word("compulsory bytes"), ", the same for every variant. Filled: measured bytes; hollow: modelled. Broad bars: the speed-up's 95% interval.",
     left > 0 ? ` ${plural(left, "row")} did not pass or have no median: left out of the charts.` : "", family === whole ? "" : ` ${family.places.length} of ${whole.places.length} places are shown, spread evenly.`,
     isSpaced(family, by) ? " Evenly spaced, since 0 has no place on a logarithmic axis." : "")]);
 }
@@ -131,7 +131,7 @@ const placesText = (places) => (places.length <= 12 ? places.join(", ") : `${pla
 function scalingTable(view, series, family, by) {
   const report = view.report;
   const heads = [n(by, columnHelp(report, by)), "variant", n("median \u00b5s", columnHelp(report, "median_us")), n(`speed-up over ${report.baseline}`, columnHelp(report, "speedup_vs_cublas")), n("share of floor", columnHelp(report, "floor_share")),
-    n("floor \u00b5s", columnHelp(report, "floor_us")), n("counted MB", WORDS["measured bytes"]), n("modelled MB", columnHelp(report, "bytes_modelled")), n("compulsory MB", columnHelp(report, "bytes_compulsory")), n("workspace MB", columnHelp(report, "workspace_bytes"))];
+    n("floor \u00b5s", columnHelp(report, "floor_us")), n("measured MB", WORDS["measured bytes"]), n("modelled MB", columnHelp(report, "bytes_modelled")), n("compulsory MB", columnHelp(report, "bytes_compulsory")), n("workspace MB", columnHelp(report, "workspace_bytes"))];
   const rows = family.places.flatMap((place) => family.rows.filter((row) => row[by] === place));
   const lines = rows.map((row) => [n(String(row[by])), [rowLink(view, row, row.variant), row.verdict === "pass" ? null : [" ", verdictText(row.verdict)]], columnCell(report, row, "median_us", formatUs), speedupCell(row, "cublas"),
     columnCell(report, row, "floor_share", formatPercent), columnCell(report, row, "floor_us", formatUs),
@@ -182,7 +182,7 @@ function timeOverExtent(root, view, series, family, by) {
 function bytesOverExtent(root, view, series, family, by) {
   const rows = series.flatMap((one) => one.rows).filter((row) => row.moved_bytes > 0);
   if (rows.length === 0) {
-    root.append(h("p", { class: "note" }, "Bytes are neither counted nor modelled here."));
+    root.append(h("p", { class: "note" }, "Bytes are neither measured nor modelled here."));
     return;
   }
   overExtent(root, view, series, family, by, "Bytes and compulsory bytes", logAxis("", [...rows.map((row) => row.moved_bytes), ...rows.map((row) => row.bytes_compulsory)], { format: axisBytes }),

@@ -10,10 +10,11 @@ const USUAL_COLUMNS = ["case_id", "variant", "mode", "verdict", "median_us", "ci
 const MADE_COLUMNS = [
   { after: "load", name: "mode", unit: "", description: "cache, graph and load together", reason: "" },
   { after: "budget_max_abs", name: "error_share", unit: "", description: "the larger of rel_l2 and max_abs, each over its budget: up to 100% passes", reason: "check_reason" },
-  { after: "dram_write_bytes", name: "measured_bytes", unit: "bytes", description: "dram_read_bytes + dram_write_bytes: all that crossed to and from HBM", reason: "traffic_reason" },
+  { after: "dram_write_bytes", name: "measured_bytes", unit: "bytes", description: "dram_read_bytes + dram_write_bytes: all that crossed to and from HBM, by the counters", reason: "traffic_reason" },
 ];
 const SHARE_DIGITS = { floor_share: 0, error_share: 0, ci95_rel: 2 };
-const SHOWN_UNITS = { us: "\u00b5s", bytes: "MB", FLOP: "GFLOP", C: "\u00b0C" };
+const SHOWN_UNITS = { bytes: "MB", FLOP: "GFLOP" };
+const shownUnit = (unit) => SHOWN_UNITS[unit] ?? unitText(unit);
 
 function allColumns(report) {
   return report.columns.flatMap((column) => [column, ...MADE_COLUMNS.filter((made) => made.after === column.name)]);
@@ -71,7 +72,7 @@ function figureCell(report, column, object, columns, isFigure = column.unit !== 
   const text = figureText(column, object);
   const css = typeof value === "number" ? "n" : null;
   if (isMissing(value)) return { text, title: whyMissing(report, object, column, columns), class: isFigure ? "n soft" : "soft" };
-  const title = typeof value === "number" && column.unit ? `${value} ${column.unit}` : String(value);
+  const title = typeof value === "number" && column.unit ? `${value} ${unitText(column.unit)}` : String(value);
   if (column.name === "verdict") return { text: verdictText(value), title: object.reason ?? title, class: css };
   if (column.name === "error_share" && value > 1) return { text, title, class: "n fail" };
   return { text, title, class: css };
@@ -85,8 +86,7 @@ function headWords(report, name) {
 }
 
 function headCell(report, column, columns) {
-  const unit = SHOWN_UNITS[column.unit] ?? column.unit;
-  return { words: headWords(report, column.name), unit, title: columnHelp(report, column.name, columns) };
+  return { words: headWords(report, column.name), unit: shownUnit(column.unit), title: columnHelp(report, column.name, columns) };
 }
 
 // --- which lines, in which order ---
@@ -518,7 +518,7 @@ function valueInFull(report, column, row, columns) {
   const { text, title } = figureCell(report, column, row, columns);
   if (isMissing(value)) return { text: title === "nothing to explain" ? NONE : `${NONE} ${title}`, class: "soft" };
   if (typeof value !== "number") return breakable(typeof value === "string" ? value : text);
-  const unit = SHOWN_UNITS[column.unit] ?? column.unit;
+  const unit = shownUnit(column.unit);
   const short = unit ? `${text} ${unit}` : text;
   const isExact = short === title || text === String(value);
   return [short, isExact ? null : h("small", { class: "soft exact" }, title)];

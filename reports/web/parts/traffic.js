@@ -1,4 +1,4 @@
-// Bytes: what the op needs, what each variant's steps declare, and what the counters saw.
+// Bytes: compulsory for the op, modelled by each variant's steps, and measured by the counters.
 PARTS.push({
   id: "traffic",
   order: 20,
@@ -55,9 +55,8 @@ function trafficHeadline(report, rows) {
   const parts = [];
   if (isKnown(share)) parts.push(`${share > 9.99 ? formatTimes(share) : formatPercent(share)} of ${base.variant}'s ${formatBytes(bytes(base))}`);
   if (lead.bytes_compulsory > 0) parts.push(`${trafficTimes(bytes(lead) / lead.bytes_compulsory)} the compulsory ${formatBytes(lead.bytes_compulsory)}`);
-  const verb = isMeasured ? "moves" : "declares";
-  const note = isMeasured ? "" : " These bytes are modelled, not counted.";
-  return `${lead.variant} ${verb} ${formatBytes(bytes(lead))}${parts.length ? `: ${parts.join(" and ")}` : ""}.${note}`;
+  const note = isMeasured ? "" : " These bytes are modelled, not measured.";
+  return `${lead.variant} moves ${formatBytes(bytes(lead))}${parts.length ? `: ${parts.join(" and ")}` : ""}.${note}`;
 }
 
 const trafficTimes = (ratio) => (ratio < 1.005 && ratio > 0.995 ? "just" : `${formatTimes(ratio).replace("x", "")} times`);
@@ -72,7 +71,7 @@ function trafficDetails(rows) {
     if (row.steps.length < 2 || !(total > 0) || !largest) continue;
     const stored = trafficHasTensors(row) ? trafficWorkspaceShare(row) : null;
     sentences.push(h("li", {}, `${row.variant}: ${largest.name} moves most, ${formatPercent(figure(largest) / total)}`,
-      isKnown(stored) ? `; ${formatPercent(stored)} of what it declares is intermediates, stored and read again` : null));
+      isKnown(stored) ? `; ${formatPercent(stored)} of its modelled bytes is intermediates, stored and read again` : null));
   }
   return sentences.length ? h("ul", { class: "soft" }, sentences) : null;
 }
@@ -88,14 +87,14 @@ function trafficWorkspaceShare(row) {
 const trafficVerdictNotes = (rows) => rows.filter((row) => row.verdict !== "pass" && row.steps.length > 0)
   .map((row) => h("p", { class: "warning" }, `${row.variant} did not pass: ${row.verdict}${row.reason ? `, ${row.reason}` : ""}`));
 
-// Why a row has no counted bytes, or no plan.
+// Why a row has no measured bytes, or no plan.
 function trafficReasons(report, rows) {
   const missing = (said, isMissing, why) => [...groupBy(rows.filter(isMissing), why)].map(([reason, own]) =>
     h("p", { class: "note" }, `${said} (${own.map((row) => row.variant).join(", ")}): ${reason}`));
   const reason = (name) => (row) => reasonOf(report, row, name) ?? row.reason ?? "no reason is recorded";
   return [
     missing("Not modelled", (row) => !isKnown(row.bytes_modelled), reason("bytes_modelled")),
-    missing("Not counted", (row) => !isKnown(row.measured_bytes), reason("dram_read_bytes")),
+    missing("Not measured", (row) => !isKnown(row.measured_bytes), reason("dram_read_bytes")),
     missing("Not known by tensor", (row) => row.steps.length > 0 && !trafficHasTensors(row),
       () => "the record is of an older version of fusebench"),
   ];
@@ -185,7 +184,7 @@ function trafficClosed(pieces, total, label, hover) {
 function trafficMeasuredPieces(row, colors) {
   const pieces = trafficStepPieces(row, colors, (step) => step.dram_read_bytes, (step) => step.dram_write_bytes);
   if (row.dram_late_write_bytes > 0) pieces.push(trafficPiece("late writes", TRAFFIC_LATE, 0, row.dram_late_write_bytes, "still in L2 when the plan ended, written to HBM after it", true));
-  return trafficClosed(pieces, row.measured_bytes, row.steps.length ? "in no step" : "the whole plan", "counted over the plan, and over no step: plan and steps are counted in launches of their own");
+  return trafficClosed(pieces, row.measured_bytes, row.steps.length ? "in no step" : "the whole plan", "measured over the plan, and over no step: plan and steps are measured in launches of their own");
 }
 
 // Small pieces of a group (a stage, a kind of storage) become one, so that a plan of many steps can be read. The order stays.
@@ -266,10 +265,10 @@ function trafficTensorText(row, tensor) {
 
 function trafficStepText(step) {
   const touches = (given) => Object.entries(given).map(([name, bytes]) => `${name} ${formatBytes(bytes)}`);
-  const lines = [step.kernel, `declares: reads ${formatBytes(step.bytes_read)}, writes ${formatBytes(step.bytes_written)}`];
+  const lines = [step.kernel, `modelled: reads ${formatBytes(step.bytes_read)}, writes ${formatBytes(step.bytes_written)}`];
   if (Object.keys(step.reads).length) lines.push(`reads ${trafficNames(touches(step.reads))}`);
   if (Object.keys(step.writes).length) lines.push(`writes ${trafficNames(touches(step.writes))}`);
-  if (step.isMeasured) lines.push(`counted in its place: read ${formatBytes(step.dram_read_bytes)}, written ${formatBytes(step.dram_write_bytes)}`);
+  if (step.isMeasured) lines.push(`measured in its place: reads ${formatBytes(step.dram_read_bytes)}, writes ${formatBytes(step.dram_write_bytes)}`);
   return lines.filter(Boolean).join("\n");
 }
 
@@ -282,8 +281,8 @@ function trafficBars(view, rows, by) {
     const bar = (kind, total, pieces, reason) => ({ row, kind, total: isKnown(total) ? total : null, reason, pieces: isKnown(total) ? trafficMerged(pieces()) : [] });
     return [
       bar("compulsory", row.bytes_compulsory, () => trafficCompulsoryPieces(view.report, row), "not known"),
-      bar("modelled", row.bytes_modelled, () => trafficClosed(modelled, row.bytes_modelled, row.steps.length ? "in no step" : "the whole plan", "declared by the plan, and by no step"), reasonOf(view.report, row, "bytes_modelled") ?? row.reason ?? "not known"),
-      bar("measured", row.measured_bytes, () => trafficMeasuredPieces(row, colors), reasonOf(view.report, row, "dram_read_bytes") ?? row.reason ?? "not counted"),
+      bar("modelled", row.bytes_modelled, () => trafficClosed(modelled, row.bytes_modelled, row.steps.length ? "in no step" : "the whole plan", "modelled for the plan, and for no step"), reasonOf(view.report, row, "bytes_modelled") ?? row.reason ?? "not known"),
+      bar("measured", row.measured_bytes, () => trafficMeasuredPieces(row, colors), reasonOf(view.report, row, "dram_read_bytes") ?? row.reason ?? "not measured"),
     ];
   });
 }
@@ -305,7 +304,7 @@ function trafficDrawBars(root, view, rows, by) {
     type: "bar", stack: "bytes", name: `piece ${slot + 1}`, barCategoryGap: "12%", data: parts.map((list) => list[slot] ?? null),
   }));
   series.push({ type: "bar", stack: "bytes", name: "total", silent: true, data: lines.map((bar) => (bar === null ? null : { value: 0, label: {
-    show: true, position: "right", color: cssColor(bar.total === null ? "--warn" : "--ink"), formatter: bar.total === null ? (bar.kind === "measured" ? "not counted" : "not known") : formatBytes(bar.total) } })) });
+    show: true, position: "right", color: cssColor(bar.total === null ? "--warn" : "--ink"), formatter: bar.total === null ? (bar.kind === "measured" ? "not measured" : "not known") : formatBytes(bar.total) } })) });
   drawChart(root, `Bytes of ${view.selected.key}. ${trafficHeadline(view.report, rows)}`, {
     grid: { left: room, right, top: 34, bottom: 40 },
     xAxis: { type: "value", max: end, interval, axisLabel: { color: cssColor("--soft"), formatter: trafficTick, hideOverlap: true } },
@@ -321,9 +320,9 @@ function trafficParts(bar, piece, pixels) {
   const part = (bytes, verb, isLabelled) => {
     const width = bytes * pixels - 8;
     const color = verb === "written" ? trafficMix(piece.color, 0.2) : piece.color;
-    const part = `${formatBytes(bytes)} ${verb}, ${formatPercent(bytes / bar.total)} of ${formatBytes(bar.total)}`;
+    const said = `${formatBytes(bytes)} ${verb}, ${formatPercent(bytes / bar.total)} of ${formatBytes(bar.total)}`;
     return {
-      value: bytes, name: piece.label, verb, hover: `${bar.row.variant}, ${bar.kind}\n${piece.label}\n${part}\n${piece.hover}`,
+      value: bytes, name: piece.label, verb, hover: `${bar.row.variant}, ${bar.kind}\n${piece.label}\n${said}\n${piece.hover}`,
       itemStyle: { color, borderColor: cssColor("--paper"), borderWidth: bytes * pixels > 4 ? 1 : 0,
         decal: verb === "written" ? TRAFFIC_HATCHING : { color: "rgba(0, 0, 0, 0)" } },
       label: { show: isLabelled && width > 40, position: "inside", formatter: plainText(trafficShort(bar, piece)), width,
@@ -381,13 +380,13 @@ function trafficStepTable(report, rows) {
     const bold = (text) => h("strong", {}, text);
     return [...steps,
       [row.variant, { text: "late writes", title: columnHelp(report, "dram_late_write_bytes") }, "", "", "", "", trafficCell(late, why), ""],
-      [row.variant, { text: "plan less its steps", title: "the plan and its steps are counted in launches of their own: this is what they differ by" }, "", "", "", readDifference, writeDifference, ""],
+      [row.variant, { text: "plan less its steps", title: "the plan and its steps are measured in launches of their own: this is what they differ by" }, "", "", "", readDifference, writeDifference, ""],
       [bold(row.variant), bold("the plan"), "", trafficCell(sum("bytes_read"), "the plan has no steps"), trafficCell(sum("bytes_written"), "the plan has no steps"), trafficCell(row.dram_read_bytes, why), trafficCell(row.dram_write_bytes, why),
         n(trafficRatio(row.measured_bytes, row.bytes_modelled))]];
   });
   return h("details", { class: "by-step" }, h("summary", {}, "Figures by step, in MB"),
-    h("p", { class: "soft" }, "A step is counted in its place: what it left in L2 is written while later steps run, so that a step's own writes may be less than it declares and the next one's more."),
-    table("bytes by step", ["variant", "step", "kernel", n("declared read", help("bytes_read")), n("declared written", help("bytes_written")), n("counted read", help("dram_read_bytes")), n("counted written", help("dram_write_bytes")), n("counted / declared", "counted bytes over declared bytes, reads and writes together")], lines));
+    h("p", { class: "soft" }, "A step is measured in its place: what it left in L2 is written while later steps run, so that a step's own writes may be less than modelled and the next one's more."),
+    table("bytes by step", ["variant", "step", "kernel", n("modelled read", help("bytes_read")), n("modelled written", help("bytes_written")), n("measured read", help("dram_read_bytes")), n("measured written", help("dram_write_bytes")), n("measured / modelled", "measured bytes over modelled bytes, reads and writes together")], lines));
 }
 
 function trafficTensorTable(rows) {
@@ -397,7 +396,7 @@ function trafficTensorTable(rows) {
   if (lines.length === 0) return null;
   return h("details", { class: "by-tensor" }, h("summary", {}, "Figures by tensor, in MB"),
     table("bytes by tensor", ["variant", "tensor", { text: "storage", title: "op: an input or output; prepared: made once from weights; workspace: an intermediate of the plan" }, "dtype", "shape",
-      n("compulsory read", WORDS["compulsory bytes"]), n("compulsory written", WORDS["compulsory bytes"]), n("declared read", WORDS["modelled bytes"]), n("declared written", WORDS["modelled bytes"]), "written by", "read by"], lines));
+      n("compulsory read", WORDS["compulsory bytes"]), n("compulsory written", WORDS["compulsory bytes"]), n("modelled read", WORDS["modelled bytes"]), n("modelled written", WORDS["modelled bytes"]), "written by", "read by"], lines));
 }
 
 // --- all cases ---
@@ -410,7 +409,7 @@ function trafficOverview(root, view) {
     root.append(h("p", { class: "note" }, "No row has bytes to compare with the compulsory ones."));
     return;
   }
-  root.append(h("p", {}, "Bytes of each row over its ", word("compulsory bytes"), ": 1x is what the op cannot do without. ", word("measured bytes", "Measured"), " where they were counted, otherwise ", word("modelled bytes", "modelled"), "."));
+  root.append(h("p", {}, "Bytes of each row over its ", word("compulsory bytes"), ": 1x is what the op cannot do without. ", word("measured bytes", "Measured"), " where counters could be read, otherwise ", word("modelled bytes", "modelled"), "."));
   trafficDrawDots(root, view, ratios);
   root.append(trafficRatioTable(ratios), trafficCaseTable(view, ratios));
 }
@@ -427,7 +426,7 @@ function trafficRatioTable(ratios) {
   const lines = [...groupBy(ratios, ({ row }) => row.op)].map(([op, list]) => {
     return [op, n(String(list.length)), n(String(list.filter(({ row }) => row.isMeasured).length)), ...variants.map((variant) => cell(list.filter(({ row }) => row.variant === variant)))];
   });
-  return h("div", { class: "by-op" }, table("bytes over compulsory bytes, by op", ["op", n("rows"), n("counted", "rows whose bytes were counted; the others' are modelled"),
+  return h("div", { class: "by-op" }, table("bytes over compulsory bytes, by op", ["op", n("rows"), n("measured", "rows whose bytes were measured; the others' are modelled"),
     ...variants.map((variant) => n(variant, "bytes / compulsory bytes: the median of the op's rows, and the least and most"))], lines));
 }
 
@@ -472,5 +471,5 @@ function trafficDrawDots(root, view, ratios) {
     const group = groups[item.data?.value?.[1]];
     if (group) view.state.set({ case: group.key });
   } });
-  if (drawn.some(({ row }) => !row.isMeasured)) root.append(h("p", { class: "soft" }, "Hollow marks are modelled, not counted."));
+  if (drawn.some(({ row }) => !row.isMeasured)) root.append(h("p", { class: "soft" }, "Hollow marks are modelled, not measured."));
 }

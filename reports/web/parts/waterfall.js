@@ -11,7 +11,7 @@ PARTS.push({
     const pairs = chain.slice(1).map((row, i) => waterfallPair(view.report, chain[i], row));
     const isMeasured = chain.every((row) => row.isMeasured && row.steps.every((step) => step.isMeasured));
     append(root, [waterfallHeadline(chain), waterfallMost(pairs.at(-1)), waterfallAdvice(chain.at(-1)), trafficVerdictNotes(chain), waterfallMatchNote(pairs)]);
-    const kind = isMeasured && view.state.get("waterfall_kind") !== "modelled" ? "counted" : "modelled";
+    const kind = isMeasured && view.state.get("waterfall_kind") !== "modelled" ? "measured" : "modelled";
     // Both stand before either is drawn, so that each knows its width.
     const bytes = h("div", { class: "bytes" });
     const time = h("div", { class: "time" });
@@ -169,7 +169,7 @@ function waterfallByName(nodes) {
 
 // --- what a group saves; less is negative ---
 
-// Lines of a pair in plan order, then what is not attributed. Each: { label, group, modelled, counted, us, predicted, why }.
+// Lines of a pair in plan order, then what is not attributed. Each: { label, group, modelled, measured, us, predicted, why }.
 function waterfallPair(report, before, after) {
   const order = new Map(after.steps.map((step, i) => [step, i]));
   const early = new Map(before.steps.map((step, i) => [step, i]));
@@ -184,7 +184,7 @@ function waterfallLine(report, before, after, group) {
     const known = [...group.before, ...group.after].every((step) => isKnown(figure(step)));
     return known ? sumOf(group.after.map(figure)) - sumOf(group.before.map(figure)) : null;
   };
-  return { label: waterfallLabel(group), group, modelled: change((step) => step.bytes_modelled), counted: change((step) => step.measured_bytes),
+  return { label: waterfallLabel(group), group, modelled: change((step) => step.bytes_modelled), measured: change((step) => step.measured_bytes),
     us: change((step) => (isKnown(step.time_us) ? step.time_us - eventPair : null)), ...waterfallPredicted(report, before, after, group) };
 }
 
@@ -229,15 +229,16 @@ function waterfallHeadline(chain) {
   const sentences = [];
   const times = [from.median_us, to.median_us];
   const { isMeasured, of } = bytesOfOneKind([from, to]);
+  const note = isMeasured ? "" : " (modelled)";
   const byBytes = isKnown(of(from)) && isKnown(of(to)) ? of(to) - of(from) : null;
   if (times.every(isKnown)) {
     const change = times[1] - times[0];
     const same = Math.abs(change) <= 0.005 * times[0];
     const how = same ? "as long as" : `${formatTime(Math.abs(change))} (${formatPercent(Math.abs(change) / times[0])}) ${change > 0 ? "longer" : "less"} than`;
     sentences.push(`${to.variant} takes ${formatTime(times[1])}, ${how} ${from.variant}'s ${formatTime(times[0])}`);
-    if (isKnown(byBytes)) sentences.push(`${change > 0 && byBytes < 0 && !same ? "although it" : "it"} ${isMeasured ? "moves" : "declares"} ${waterfallLess(byBytes)}`);
+    if (isKnown(byBytes)) sentences.push(`${change > 0 && byBytes < 0 && !same ? "although it" : "it"} moves ${waterfallLess(byBytes)}${note}`);
   } else if (isKnown(byBytes)) {
-    sentences.push(`${to.variant} ${isMeasured ? "moves" : "declares"} ${waterfallLess(byBytes)} than ${from.variant}`);
+    sentences.push(`${to.variant} moves ${waterfallLess(byBytes)} than ${from.variant}${note}`);
   }
   if (sentences.length === 0) return h("p", { class: "note" }, "Neither latencies nor bytes of these variants are known.");
   const isSlower = times.every(isKnown) && times[1] > 1.005 * times[0];
@@ -303,7 +304,7 @@ function waterfallFewer(lines, changeOf) {
   const large = new Set([...known].sort((a, b) => Math.abs(changeOf(b)) - Math.abs(changeOf(a))).slice(0, WATERFALL_MOST_BARS - 1));
   const small = known.filter((line) => !large.has(line));
   const sum = (name) => (small.every((line) => isKnown(line[name])) ? sumOf(small.map((line) => line[name])) : null);
-  const other = { label: `${small.length} smaller changes`, modelled: sum("modelled"), counted: sum("counted"), us: sum("us"), predicted: null, why: "the table has each",
+  const other = { label: `${small.length} smaller changes`, modelled: sum("modelled"), measured: sum("measured"), us: sum("us"), predicted: null, why: "the table has each",
     group: { how: "stage", before: small.flatMap((line) => line.group.before), after: small.flatMap((line) => line.group.after) } };
   return [...lines.filter((line) => large.has(line)), other];
 }
@@ -321,22 +322,22 @@ function waterfallStartSwitch(view, key, chain, start) {
 }
 
 function waterfallDrawBytes(root, view, chain, pairs, kind, isMeasured) {
-  root.append(h("h3", {}, kind === "counted" ? "Bytes, counted" : "Bytes, modelled"));
-  const totalOf = (row) => (kind === "counted" ? row.measured_bytes : row.bytes_modelled);
+  root.append(h("h3", {}, kind === "measured" ? "Bytes, measured" : "Bytes, modelled"));
+  const totalOf = (row) => (kind === "measured" ? row.measured_bytes : row.bytes_modelled);
   const unknown = chain.find((row) => !isKnown(totalOf(row)));
   if (unknown) {
     root.append(h("p", { class: "note" }, `Not drawn: ${unknown.variant} has no modelled bytes: ${reasonOf(view.report, unknown, "bytes_modelled") ?? unknown.reason ?? "no reason is recorded"}`));
     return;
   }
-  const why = chain.map((row) => reasonOf(view.report, row, "dram_read_bytes")).find(Boolean) ?? "some steps or variants were not counted";
-  const kinds = [["", "counted", isMeasured ? null : `not counted: ${why}`, !isMeasured], ["modelled"]];
+  const why = chain.map((row) => reasonOf(view.report, row, "dram_read_bytes")).find(Boolean) ?? "some steps or variants were not measured";
+  const kinds = [["", "measured", isMeasured ? null : `not measured: ${why}`, !isMeasured], ["modelled"]];
   const start = waterfallStart(view, "waterfall_bytes", chain, totalOf);
-  root.append(h("div", { class: "switches" }, choiceButtons(view, "waterfall_kind", "bytes", kinds, kind === "counted" ? "" : kind),
+  root.append(h("div", { class: "switches" }, choiceButtons(view, "waterfall_kind", "bytes", kinds, kind === "measured" ? "" : kind),
     waterfallStartSwitch(view, "waterfall_bytes", chain, start)));
-  const bars = waterfallBars(chain.slice(start), pairs.slice(start), totalOf, (line) => line[kind], kind === "counted" ? "outside the steps" : "in no step",
-    kind === "counted" ? (line) => line.modelled : undefined);
+  const bars = waterfallBars(chain.slice(start), pairs.slice(start), totalOf, (line) => line[kind], kind === "measured" ? "outside the steps" : "in no step",
+    kind === "measured" ? (line) => line.modelled : undefined);
   waterfallDraw(root, view, bars, formatBytes, trafficTick, `${kind} bytes`, "as modelled");
-  if (!isMeasured) root.append(h("p", { class: "note" }, `Not counted: ${why}`));
+  if (!isMeasured) root.append(h("p", { class: "note" }, `Not measured: ${why}`));
 }
 
 function waterfallDrawTime(root, view, chain, pairs) {
@@ -418,26 +419,26 @@ function waterfallHover(bar, format) {
 function waterfallTable(report, pair) {
   const hasTensors = trafficHasTensors(pair.before) && trafficHasTensors(pair.after);
   const signed = (value, format, why) => n(isKnown(value) ? trafficSigned(value, format) : NONE, isKnown(value) ? null : why);
-  const whyBytes = reasonOf(report, pair.after, "dram_read_bytes") ?? reasonOf(report, pair.before, "dram_read_bytes") ?? "not all of these steps were counted";
+  const whyBytes = reasonOf(report, pair.after, "dram_read_bytes") ?? reasonOf(report, pair.before, "dram_read_bytes") ?? "not all of these steps were measured";
   const lines = pair.lines.map((line) => [
     waterfallIsMatched(line.group) ? line.group.after.map((step) => step.name).join(" + ") : "not attributed",
     { text: `${line.group.before.map((step) => step.name).join("; ") || NONE}${waterfallIsMatched(line.group) || line.group.after.length === 0 ? "" : ` (now: ${line.group.after.map((step) => step.name).join("; ")})`}` },
     hasTensors ? waterfallTensorCell(pair, line.group) : { text: NONE, title: TRAFFIC_OLD },
-    signed(line.modelled, formatMb, "not declared"), signed(line.counted, formatMb, whyBytes),
+    signed(line.modelled, formatMb, "not modelled"), signed(line.measured, formatMb, whyBytes),
     { ...signed(line.predicted, formatUs, line.why), title: line.why }, signed(line.us, formatUs, "not all of these steps were timed")]);
   const sum = (name) => sumOf(pair.lines.map((line) => line[name]));
   const change = (name) => (isKnown(pair.before[name]) && isKnown(pair.after[name]) ? pair.after[name] - pair.before[name] : null);
   const rest = (total, name) => (total === null ? null : waterfallClean(total - sum(name), total));
-  const totals = { modelled: change("bytes_modelled"), counted: change("measured_bytes"), us: change("median_us") };
+  const totals = { modelled: change("bytes_modelled"), measured: change("measured_bytes"), us: change("median_us") };
   lines.push([{ text: "outside the steps", title: "what the plan's figure and the steps' differ by: late writes; in time, gaps between launches, overlap, and an empty pair of events" }, "", "",
-    signed(rest(totals.modelled, "modelled"), formatMb, "not known"), signed(rest(totals.counted, "counted"), formatMb, whyBytes), "", signed(rest(totals.us, "us"), formatUs, "no latency")]);
+    signed(rest(totals.modelled, "modelled"), formatMb, "not known"), signed(rest(totals.measured, "measured"), formatMb, whyBytes), "", signed(rest(totals.us, "us"), formatUs, "no latency")]);
   const predicted = pair.lines.some((line) => isKnown(line.predicted)) ? sum("predicted") : null;
   const bold = (cell) => ({ ...cell, text: h("strong", {}, cell.text) });
-  lines.push([h("strong", {}, `${pair.after.variant} less ${pair.before.variant}`), "", "", bold(signed(totals.modelled, formatMb, "not known")), bold(signed(totals.counted, formatMb, whyBytes)),
+  lines.push([h("strong", {}, `${pair.after.variant} less ${pair.before.variant}`), "", "", bold(signed(totals.modelled, formatMb, "not known")), bold(signed(totals.measured, formatMb, whyBytes)),
     bold(signed(predicted, formatUs, "nothing is predicted")), bold(signed(totals.us, formatUs, reasonOf(report, pair.after, "median_us") ?? "no latency"))]);
   return [h("h3", {}, `${pair.before.variant} to ${pair.after.variant}`),
     table(`${pair.before.variant} to ${pair.after.variant}`, [`step of ${pair.after.variant}`, `was, in ${pair.before.variant}`, "intermediates",
-      n("MB modelled", "change in the bytes that the steps declare: what is saved is negative"), n("MB counted", "change in the bytes that the counters saw, each step in its place"),
+      n("MB modelled", "change in the steps' modelled bytes: what is saved is negative"), n("MB measured", "change in the bytes by the counters, each step in its place"),
       n("\u00b5s predicted", "change in the bytes of steps without FLOPs, over the bandwidth ceiling"), n("\u00b5s measured", "change in the steps' time_us, each less an empty pair of events")], lines, { css: "saved" })];
 }
 
