@@ -31,6 +31,11 @@ function cssColor(name) {
 // Braces would be read as styles, or as a template's figures.
 const plainText = (text) => String(text ?? "").replaceAll("{", "(").replaceAll("}", ")");
 
+// ECharts looks names of series up in plain objects, where "constructor" is always found, and "hasOwnProperty" is called: what
+// begins with a colon is no member of theirs. Readers do not see it.
+const seriesName = (name) => `:${name}`;
+const withoutColon = (name) => name.slice(1);
+
 // Draws into a new element of `root`. `label` says what the chart shows, for those who cannot see it. The option is
 // ECharts' own; what all charts share is added here. `tip` says what hovering tells of a datum, `onclick` what a click does.
 function drawChart(root, label, option, { tip, height = 360, onclick = null }) {
@@ -63,8 +68,12 @@ function drawChart(root, label, option, { tip, height = 360, onclick = null }) {
     ...option,
     // Rich text is drawn into the canvas: the page's policy allows no inline styles.
     tooltip: { trigger: "item", renderMode: "richText", confine: true, backgroundColor: cssColor("--head"), borderColor: line,
-      textStyle: { color: ink, fontSize: 12 }, formatter: (item) => plainText(tip(item)) },
-    legend: option.legend ? { type: "scroll", top: 4, left: 0, right: 50, textStyle: { color: ink }, pageTextStyle: { color: ink }, ...option.legend } : undefined,
+      textStyle: { color: ink, fontSize: 12 }, formatter: (item) => plainText(tip({ ...item, seriesName: withoutColon(item.seriesName) })) },
+    legend: option.legend ? {
+      type: "scroll", top: 4, left: 0, right: 50, textStyle: { color: ink }, pageTextStyle: { color: ink }, formatter: withoutColon,
+      ...option.legend, data: option.legend.data?.map((one) => (one.name ? { ...one, name: seriesName(one.name) } : seriesName(one))),
+    } : undefined,
+    series: option.series.map((one) => ({ ...one, name: seriesName(one.name) })),
     xAxis: axes(option.xAxis),
     yAxis: axes(option.yAxis),
   });

@@ -16,7 +16,7 @@ class State {
   // #traffic is a plain link to a part; #q=mlp&variant=fused are choices, `at` among them is the part.
   read() {
     const hash = location.hash.slice(1);
-    const values = { at: hash.includes("=") ? "" : hash };
+    const values = Object.assign(Object.create(null), { at: hash.includes("=") ? "" : hash });
     for (const list of this.lists) values[list] = [];
     if (!hash.includes("=")) return values;
     for (const [key, value] of new URLSearchParams(hash)) {

@@ -69,10 +69,11 @@ export const openRun = (lines, options) => open(join(makeRun(lines), "report.htm
 // Cells of a table in the page, as text, a list a line.
 export const cellsOf = (page, selector) => page.$$eval(`${selector} tbody tr`, (lines) => lines.map((line) => [...line.children].map((cell) => cell.textContent.trim())));
 
-// What ECharts was told to draw in the n-th chart under a selector, as plain data.
+// What ECharts was told to draw in the n-th chart under a selector, as plain data; series by the names that readers see.
 export const chartOf = (page, selector, n = 0) => page.evaluate(([where, at]) => {
   const element = document.querySelectorAll(`${where} .chart`)[at];
-  return JSON.parse(JSON.stringify(echarts.getInstanceByDom(element).getOption()));
+  const option = JSON.parse(JSON.stringify(echarts.getInstanceByDom(element).getOption()));
+  return { ...option, series: option.series.map((one) => ({ ...one, name: one.name.replace(/^:/, "") })) };
 }, [selector, n]);
 
 // Screenshots are for people: written where FUSEBENCH_SCREENSHOTS says.

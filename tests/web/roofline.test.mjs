@@ -136,7 +136,7 @@ pageTest("a click on a point, or on a variant's name, opens its row", async () =
   const place = await page.evaluate(() => {
     const element = document.querySelector("#roofline .chart");
     const chart = echarts.getInstanceByDom(element);
-    const series = chart.getOption().series.findIndex((one) => one.type === "scatter" && one.name === "fused");
+    const series = chart.getOption().series.findIndex((one) => one.type === "scatter" && one.name === ":fused");
     const [x, y] = chart.convertToPixel({ seriesIndex: series }, chart.getOption().series[series].data[0].value);
     const box = element.getBoundingClientRect();
     return [box.x + x, box.y + y];

@@ -19,11 +19,13 @@ PARTS.push({
   },
 });
 
-const TRAFFIC_STORAGE = {
-  op: { color: "#009e73", text: "the op's own inputs and outputs" },
-  prepared: { color: "#cc79a7", text: "weights in a form prepared once" },
-  workspace: { color: "#e69f00", text: "intermediates: what fusing can save" },
-};
+// In the order in which they stand in a bar.
+const TRAFFIC_STORAGE = [
+  { name: "op", color: "#009e73", group: "inputs and outputs", text: "the op's own inputs and outputs" },
+  { name: "prepared", color: "#cc79a7", group: "prepared", text: "weights in a form prepared once" },
+  { name: "workspace", color: "#e69f00", group: "intermediates", text: "intermediates: what fusing can save" },
+];
+const TRAFFIC_OP_COLOR = TRAFFIC_STORAGE[0].color;
 const TRAFFIC_OLD = "these records have no bytes by tensor: they are of an older version";
 const TRAFFIC_GREY = "#8a8a8a";
 const TRAFFIC_LATE = "#56b4e9";
@@ -134,24 +136,22 @@ function trafficCompulsoryPieces(report, row) {
   const tensors = trafficCompulsoryTensors(report, row);
   const sum = sumOf(tensors.map((tensor) => tensor.compulsory_read_bytes + tensor.compulsory_write_bytes));
   // What does not add up is not divided.
-  if (tensors.length === 0 || sum > row.bytes_compulsory) return [trafficPiece("inputs and outputs", TRAFFIC_STORAGE.op.color, row.bytes_compulsory, 0, "each input read once, each output written once\nnot divided: the record does not say by which tensor", true)];
+  if (tensors.length === 0 || sum > row.bytes_compulsory) return [trafficPiece("inputs and outputs", TRAFFIC_OP_COLOR, row.bytes_compulsory, 0, "each input read once, each output written once\nnot divided: the record does not say by which tensor", true)];
   const pieces = tensors.map((tensor) => {
     const own = row.tensors.some((one) => one.name === tensor.name);
     const hover = trafficTensorText(row, tensor) + (own || row.tensors.length === 0 ? "" : "\nthis plan reads it in a form prepared once");
-    return trafficPiece(tensor.name, TRAFFIC_STORAGE.op.color, tensor.compulsory_read_bytes, tensor.compulsory_write_bytes, hover);
+    return trafficPiece(tensor.name, TRAFFIC_OP_COLOR, tensor.compulsory_read_bytes, tensor.compulsory_write_bytes, hover);
   });
   if (sum < row.bytes_compulsory) pieces.push(trafficPiece("other inputs and outputs", TRAFFIC_GREY, row.bytes_compulsory - sum, 0, "of no tensor that these plans name", true));
   return trafficShade(pieces);
 }
 
 function trafficTensorPieces(row) {
-  const bytes = trafficByTensor(row);
-  const order = { op: 0, prepared: 1, workspace: 2 };
-  const groups = { op: "inputs and outputs", prepared: "prepared", workspace: "intermediates" };
-  const pieces = [...bytes].map(([name, touched]) => {
-    const tensor = touched.tensor;
-    const piece = trafficPiece(name, (TRAFFIC_STORAGE[tensor?.storage] ?? { color: TRAFFIC_GREY }).color, touched.read, touched.written, trafficTensorText(row, tensor ?? { name }));
-    return { ...piece, group: groups[tensor?.storage] ?? "", rank: order[tensor?.storage] ?? 3 };
+  const pieces = [...trafficByTensor(row)].map(([name, { tensor, read, written }]) => {
+    const rank = TRAFFIC_STORAGE.findIndex((one) => one.name === tensor?.storage);
+    const { color = TRAFFIC_GREY, group = "" } = TRAFFIC_STORAGE[rank] ?? {};
+    const piece = trafficPiece(name, color, read, written, trafficTensorText(row, tensor ?? { name }));
+    return { ...piece, group, rank: rank < 0 ? TRAFFIC_STORAGE.length : rank };
   });
   return trafficShade(pieces.sort((a, b) => a.rank - b.rank));
 }
@@ -342,8 +342,8 @@ function trafficKeys(rows, by) {
   };
   const colors = trafficStepColors(rows);
   const entries = [
-    ...(by === "" ? colors.stages.map(([stage, color]) => [color, stage]) : Object.values(TRAFFIC_STORAGE).map(({ color, text }) => [color, text])),
-    ...(by === "" && rows.some((row) => row.tensors.length) ? [[TRAFFIC_STORAGE.op.color, "compulsory: the op's inputs and outputs"]] : []),
+    ...(by === "" ? colors.stages.map(([stage, color]) => [color, stage]) : TRAFFIC_STORAGE.map(({ color, text }) => [color, text])),
+    ...(by === "" && rows.some((row) => row.tensors.length) ? [[TRAFFIC_OP_COLOR, "compulsory: the op's inputs and outputs"]] : []),
     ...(rows.some((row) => row.dram_late_write_bytes > 0) ? [[TRAFFIC_LATE, "late writes"]] : []),
   ];
   return h("p", { class: "keys soft" }, h("span", {}, swatch(TRAFFIC_GREY), "read"), h("span", {}, swatch(trafficMix(TRAFFIC_GREY, 0.2), "hatched"), "written"),
