@@ -1,6 +1,6 @@
 // What the reader chose. It is kept in the address, so that a link shows what its sender saw.
 const FACETS = ["op", "dtype", "variant", "verdict", "mode"];
-const OTHER_LISTS = ["traffic_without"];
+const OTHER_LISTS = ["traffic_without", "except"];
 
 class State {
   constructor(facets = FACETS) {

@@ -118,8 +118,15 @@ pageTest("groups have heads with their counts, and can be closed", async () => {
   assert.equal((await cellsOf(page, GRID)).length, 8 + 3 - 6);
   assert.equal(await page.getAttribute(`${GRID} tr.group >> nth=0`, "aria-expanded"), "false");
   assert.equal(await page.getAttribute(GRID, "aria-rowcount"), String(1 + 5));
+  await page.reload(); // the address has what is closed
+  assert.equal((await cellsOf(page, GRID)).length, 8 + 3 - 6);
   await page.click("#table .fold"); // some are open: closes the rest
   assert.equal((await cellsOf(page, GRID)).length, 3);
+  await page.click(`${GRID} tr.group >> nth=2`);
+  assert.match(page.url(), /except=rope.*groups=closed/);
+  await page.reload();
+  assert.equal((await cellsOf(page, GRID)).length, 3 + 1);
+  await page.click("#table .fold");
   await page.click("#table .fold");
   assert.equal((await cellsOf(page, GRID)).length, 11);
   await page.reload();

@@ -108,10 +108,10 @@ function sortRows(rows, sort) {
 }
 
 // A line is { row }, or { group, rows } above the rows of a group.
-function linesOf(rows, group, collapsed) {
+function linesOf(rows, group, isOpen) {
   if (group === "") return rows.map((row) => ({ row }));
   return [...groupBy(rows, (row) => String(row[group]))].flatMap(([value, members]) =>
-    [{ group: value, rows: members }, ...(collapsed.has(value) ? [] : members.map((row) => ({ row })))]);
+    [{ group: value, rows: members }, ...(isOpen(value) ? members.map((row) => ({ row })) : [])]);
 }
 
 function countsInWords(rows) {
@@ -120,9 +120,6 @@ function countsInWords(rows) {
 }
 
 // --- the grid ---
-
-// Which groups are closed outlasts a drawing.
-const closedGroups = new Set();
 
 class RowGrid {
   constructor(root, view) {
@@ -164,7 +161,7 @@ class RowGrid {
   tools() {
     const select = h("select", { onchange: () => this.groupBy(select.value) },
       ["", ...LINE_GROUPS].map((name) => h("option", { value: name, selected: name === this.group }, name || "nothing")));
-    this.fold = h("button", { type: "button", class: "fold", onclick: () => this.foldAll() });
+    this.fold = h("button", { type: "button", class: "fold", onclick: () => this.setAllOpen(!this.isAnyOpen()) });
     this.told = h("span", { class: "soft", "aria-live": "polite" });
     return h("div", { class: "rows-tools" },
       h("label", {}, "group by ", select), this.fold, this.chooser(), this.told,
@@ -198,15 +195,21 @@ class RowGrid {
   groupBy(group) {
     this.state.keep({ group });
     this.group = group;
-    closedGroups.clear();
+    this.setAllOpen(true);
+  }
+
+  // The address has whether groups are open or closed, and which are not as the others: of thousands not every name.
+  setAllOpen(isOpen) {
+    this.state.keep({ groups: isOpen ? "" : "closed", except: [] });
     this.setLines();
   }
 
-  foldAll() {
-    const isAnyOpen = this.lines.some((line) => line.row);
-    closedGroups.clear();
-    if (isAnyOpen) for (const line of this.lines) if (line.rows) closedGroups.add(line.group);
-    this.setLines();
+  isOpen(group) {
+    return (this.state.get("groups") === "closed") === this.state.get("except").includes(group);
+  }
+
+  isAnyOpen() {
+    return this.lines.some((line) => line.row);
   }
 
   sortBy(name) {
@@ -220,7 +223,7 @@ class RowGrid {
     this.summary.textContent = `${this.columns.length} of ${this.all.length} columns`;
     for (const box of this.boxes) box.checked = this.columns.some((column) => column.name === box.value);
     this.fold.hidden = this.group === "";
-    this.fold.textContent = this.lines.some((line) => line.row) ? "close all groups" : "open all groups";
+    this.fold.textContent = this.isAnyOpen() ? "close all groups" : "open all groups";
     this.told.textContent = this.sort === null ? "in the run's order" : `sorted by ${this.sort.name}, ${this.sort.isDescending ? "largest" : "smallest"} first`;
     for (const head of this.heads.children) {
       const isSorted = head.dataset.column === this.sort?.name;
@@ -281,7 +284,7 @@ class RowGrid {
 
   setLines() {
     const active = this.lines?.[this.active];
-    this.lines = linesOf(sortRows(this.view.rows, this.sort), this.group, closedGroups);
+    this.lines = linesOf(sortRows(this.view.rows, this.sort), this.group, (group) => this.isOpen(group));
     const same = (line) => (line.row ? line.row === active?.row : line.group === active?.group);
     this.active = Math.max(0, this.lines.findIndex(same));
     this.grid.setAttribute("aria-rowcount", String(this.lines.length + 1));
@@ -310,7 +313,7 @@ class RowGrid {
   line(line, i) {
     const attributes = { id: `rows-line-${i}`, "data-line": i, "aria-rowindex": i + 2 };
     if (line.row) return h("tr", attributes, this.columns.map((column) => this.cell(column, line.row)));
-    const isOpen = !closedGroups.has(line.group);
+    const isOpen = this.isOpen(line.group);
     return h("tr", { ...attributes, class: "group", "aria-expanded": String(isOpen) },
       h("th", { scope: "rowgroup", colspan: this.columns.length },
         h("span", { class: "stay" }, `${isOpen ? "\u25be" : "\u25b8"} `, this.group === "verdict" ? verdictText(line.group) : line.group, h("small", {}, countsInWords(line.rows)))));
@@ -383,13 +386,13 @@ class RowGrid {
   }
 
   setOpen(group, isOpen) {
-    if (isOpen) closedGroups.delete(group);
-    else closedGroups.add(group);
+    if (isOpen === this.isOpen(group)) return;
+    this.state.keep({ except: toggled(this.state.get("except"), group) });
     this.setLines();
   }
 
   enter(line) {
-    if (line.rows) this.setOpen(line.group, closedGroups.has(line.group));
+    if (line.rows) this.setOpen(line.group, !this.isOpen(line.group));
     else this.open(line.row);
   }
 
@@ -410,7 +413,7 @@ class RowGrid {
     if (index === "") return;
     const row = this.view.rows.find((one) => String(one.index) === index);
     if (!row) return this.tellHidden(this.report.rows.some((one) => String(one.index) === index));
-    if (this.group !== "" && closedGroups.delete(String(row[this.group]))) this.setLines();
+    if (this.group !== "") this.setOpen(String(row[this.group]), true);
     this.open(row);
     const at = this.lines.findIndex((line) => line.row === row);
     this.scroller.scrollTop = (at - this.linesInView() / 2) * LINE_PX;
