@@ -81,6 +81,10 @@ function drawChart(root, label, option, { tip, height = 360, onclick = null }) {
   openCharts.add(chart);
 }
 
+// A line across a chart at { xAxis } or { yAxis }.
+const lineAt = (at, color = "--ink", { type = "solid", ...more } = {}) => ({ silent: true, symbol: "none", animation: false,
+  label: { show: false }, lineStyle: { color: cssColor(color), type, width: 1 }, data: [at], ...more });
+
 // Before a part is drawn anew.
 function disposeCharts(root) {
   for (const chart of openCharts) {

@@ -292,7 +292,7 @@ function forestChart(root, { scale, report, open }, rows) {
     series: [
       { name: "noise", type: "custom", renderItem: band, encode: { x: [1, 2], y: 0 }, silent: true, z: 1, tooltip: { show: false },
         data: rows.map((row, at) => [at, scale.at(1 / (1 + (row.noise ?? 0))), scale.at(1 + (row.noise ?? 0))]),
-        markLine: { silent: true, symbol: "none", label: { show: false }, lineStyle: { color: cssColor("--soft"), type: "dashed", width: 1 }, data: [{ xAxis: 0 }] } },
+        markLine: lineAt({ xAxis: 0 }, "--soft", { type: "dashed" }) },
       { name: "interval", type: "custom", renderItem: interval, encode: { x: [1, 2], y: 0 }, z: 2, data: withInterval.map(([row, at]) => [at, scale.at(row.new_over_base_lo), scale.at(row.new_over_base_hi)]) },
       ...Object.entries(colors).map(([latency, color]) => ({ name: latency, type: "scatter", symbol: LATENCY_SYMBOLS[latency], symbolSize: 9, z: 3, itemStyle: latency === "unsure" ? { color: cssColor("--paper"), borderColor: color, borderWidth: 2 } : { color },
         data: rows.map((row, at) => [row, at]).filter(([row]) => row.latency === latency).map(([row, at]) => [scale.at(row.new_over_base), at]) })),
@@ -303,7 +303,7 @@ function forestChart(root, { scale, report, open }, rows) {
 }
 
 function compareTable(rows, scale, comparison) {
-  const median = (timing) => (timing ? formatUs(timing.median_us) : NONE);
+  const median = (timing) => (timing ? fourDigits(timing.median_us) : NONE);
   const why = (timing) => (timing ? `${plural(timing.samples, "sample")}, ${timing.verdict}${timing.reason ? `: ${timing.reason}` : ""}` : "the run does not have the row");
   return table("rows of both runs, compared", [
     "latency", word("row"),

@@ -35,27 +35,6 @@ function nameAxis(names, most = Infinity) {
     axisLabel: { width: room - 12, overflow: "truncate", interval: 0 } } };
 }
 
-// A mark of an axis: no more digits than it needs.
-function axisNumber(value) {
-  if (!isKnown(value)) return NONE;
-  const number = Number(value.toPrecision(4));
-  if (Math.abs(number) >= 1e6 || (number !== 0 && Math.abs(number) < 1e-3)) return number.toExponential().replace("e+", "e");
-  return String(number);
-}
-
-function axisTime(us) {
-  if (us >= 1e6) return `${axisNumber(us / 1e6)} s`;
-  return us >= 1e3 ? `${axisNumber(us / 1e3)} ms` : `${axisNumber(us)} \u00b5s`;
-}
-
-function axisBytes(bytes) {
-  for (const [size, unit] of [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"]]) if (bytes >= size) return `${axisNumber(bytes / size)} ${unit}`;
-  return `${axisNumber(bytes)} B`;
-}
-
-// "1.500 ms" as "1.5 ms".
-const withoutZeros = (text) => text.replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ");
-
 const timesCompulsory = (row) =>
   `${formatTimes(row.moved_bytes / row.bytes_compulsory)} the compulsory ${formatBytes(row.bytes_compulsory)}`;
 
@@ -67,7 +46,12 @@ const n = (text, title = null) => ({ text, class: "n", title });
 
 // A row's figure; a dash says why on hover.
 function columnCell(report, row, name, format = fourDigits) {
-  return n(format(row[name]), isKnown(row[name]) ? null : reasonOf(report, row, name) ?? row.reason);
+  return n(format(row[name]), isKnown(row[name]) ? null : whyNot(report, row, name));
+}
+
+// Under a table that has a part of a list.
+function andMore(all, shown, where = ": filters show fewer; results.csv has all") {
+  return all.length > shown.length ? h("p", { class: "soft" }, `And ${all.length - shown.length} more${where}.`) : null;
 }
 
 // A row's speed-up over another variant, with its interval.

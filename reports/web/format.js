@@ -13,7 +13,6 @@ const UNITS = { us: "\u00b5s", C: "\u00b0C" };
 const unitText = (unit) => UNITS[unit] ?? unit;
 
 const isKnown = (value) => value !== null && value !== undefined && Number.isFinite(value);
-const formatUs = (us) => fourDigits(us);
 const formatMb = (bytes) => (isKnown(bytes) ? fourDigits(bytes / 1e6) : NONE);
 const formatPercent = (part) => {
   if (!isKnown(part)) return NONE;
@@ -31,20 +30,28 @@ function formatTimes(value, lo = null, hi = null) {
   return isKnown(lo) && isKnown(hi) ? `${text} [${lo.toFixed(digits)}, ${hi.toFixed(digits)}]` : text;
 }
 
-// us in the unit that suits it: for axes and headlines.
-function formatTime(us) {
-  if (!isKnown(us)) return NONE;
-  if (Math.abs(us) >= 1e6) return `${fourDigits(us / 1e6)} s`;
-  if (Math.abs(us) >= 1e3) return `${fourDigits(us / 1e3)} ms`;
-  return `${fourDigits(us)} \u00b5s`;
+// Microseconds and bytes in the unit that suits them.
+const TIME_UNITS = [[1e6, "s"], [1e3, "ms"], [1, "\u00b5s"]];
+const BYTE_UNITS = [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [1, "B"]];
+
+function inUnit(value, units, format) {
+  if (!isKnown(value)) return NONE;
+  const [size, unit] = units.find(([one]) => Math.abs(value) >= one) ?? units.at(-1);
+  return `${format(value / size)} ${unit}`;
 }
 
-function formatBytes(bytes) {
-  if (!isKnown(bytes)) return NONE;
-  for (const [size, unit] of [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"]]) {
-    if (Math.abs(bytes) >= size) return `${fourDigits(bytes / size)} ${unit}`;
-  }
-  return `${bytes} B`;
+const formatTime = (us) => inUnit(us, TIME_UNITS, fourDigits);
+const formatBytes = (bytes) => inUnit(bytes, BYTE_UNITS, Math.abs(bytes) < 1e3 ? String : fourDigits);
+
+// Marks of axes: 3 GB, not 3.000 GB.
+const axisTime = (us) => inUnit(us, TIME_UNITS, axisNumber);
+const axisBytes = (bytes) => inUnit(bytes, BYTE_UNITS, axisNumber);
+
+function axisNumber(value) {
+  if (!isKnown(value)) return NONE;
+  const number = Number(value.toPrecision(4));
+  if (Math.abs(number) >= 1e6 || (number !== 0 && Math.abs(number) < 1e-3)) return number.toExponential().replace("e+", "e");
+  return String(number);
 }
 
 function plural(count, noun) {

@@ -23,6 +23,8 @@ const distinct = (list, of = (one) => one) => [...new Set(list.map(of))];
 // The list without `value`, or with it where it was not there.
 const toggled = (list, value) => (list.includes(value) ? list.filter((one) => one !== value) : [...list, value]);
 
+const ratioOf = (a, b) => (isKnown(a) && b > 0 ? a / b : null);
+
 // What is not known adds nothing.
 const sumOf = (numbers) => numbers.reduce((total, one) => total + (isKnown(one) ? one : 0), 0);
 const smallest = (values) => values.reduce((best, value) => Math.min(best, value), Infinity);

@@ -246,19 +246,27 @@ function mostTelling(groups) {
   return best?.group ?? null;
 }
 
-// Choosing the case that a part looks at. Of very many only its neighbours are offered: the search above finds the others.
+// Choosing one of many. Of very many only its neighbours are offered: the search above finds the others.
 const MOST_CHOICES = 200;
-function caseChooser(view) {
-  const index = view.groups.indexOf(view.selected);
-  const choose = (group) => view.state.set({ case: group.key });
-  const first = Math.max(0, Math.min(index - MOST_CHOICES / 2, view.groups.length - MOST_CHOICES));
-  const offered = view.groups.slice(first, first + MOST_CHOICES);
-  const select = h("select", { "aria-label": "case", class: "case", onchange: (event) => choose(offered[event.target.selectedIndex]) },
-    offered.map((group) => h("option", { selected: group === view.selected }, group.key)));
-  const step = (by, text, label) => h("button", { type: "button", "aria-label": label, disabled: view.groups[index + by] === undefined, onclick: () => choose(view.groups[index + by]) }, text);
-  const others = view.groups.length - offered.length;
-  return h("p", { class: "chooser" }, step(-1, "\u2190", "previous case"), select, step(1, "\u2192", "next case"),
+function chooser(label, all, chosen, { textOf, choose, before = null, after = null }) {
+  const first = Math.max(0, Math.min(all.indexOf(chosen) - MOST_CHOICES / 2, all.length - MOST_CHOICES));
+  const offered = all.slice(first, first + MOST_CHOICES);
+  const select = h("select", { "aria-label": label, class: "case", onchange: (event) => choose(offered[event.target.selectedIndex]) },
+    offered.map((one) => h("option", { selected: one === chosen }, textOf(one))));
+  const others = all.length - offered.length;
+  return h("p", { class: "chooser" }, before, select, after,
     others > 0 ? h("span", { class: "soft" }, `${others} more: search for them`) : null);
+}
+
+// The case that a part looks at, with those before and after it.
+function caseChooser({ state, groups, selected }) {
+  const choose = (group) => state.set({ case: group.key });
+  const step = (by, text, label) => {
+    const next = groups[groups.indexOf(selected) + by];
+    return h("button", { type: "button", "aria-label": label, disabled: next === undefined, onclick: () => choose(next) }, text);
+  };
+  return chooser("case", groups, selected, { textOf: (group) => group.key, choose,
+    before: step(-1, "\u2190", "previous case"), after: step(1, "\u2192", "next case") });
 }
 
 // Parts are drawn anew when something is chosen in them: the same control has the focus again.

@@ -109,3 +109,7 @@ function reasonOf(report, object, name, columns = report.columns) {
   const column = columns.find((candidate) => candidate.name === name);
   return column?.reason ? object[column.reason] ?? null : null;
 }
+
+// A row's own reason stands for those of all its figures.
+const whyNot = (report, row, name, otherwise = null) => reasonOf(report, row, name) ?? row.reason ?? otherwise;
+const NO_REASON = "no reason is recorded";

@@ -72,7 +72,7 @@ const correctPercentDown = (part) => (part > 0 && part < 0.01 ? "<1%" : `${Math.
 
 function correctFirstReason(view, name) {
   for (const row of view.rows) {
-    const reason = row[name] === null ? reasonOf(view.report, row, name) ?? row.reason : null;
+    const reason = row[name] === null ? whyNot(view.report, row, name) : null;
     if (reason) return reason;
   }
   return "the records do not say why";
@@ -81,10 +81,10 @@ function correctFirstReason(view, name) {
 function correctFailures(view) {
   const failed = view.rows.filter((row) => ["fail", "no_power"].includes(row.verdict) || row.error_share > 1 || row.nonfinite > 0);
   if (failed.length === 0) return null;
-  const more = failed.length - CORRECT_NAMED;
+  const shown = failed.slice(0, CORRECT_NAMED);
   // The first part has shown them already.
   return h("details", { id: "correct-failures" }, h("summary", { class: "fail" }, `${plural(failed.length, "row")} that the check does not let pass, with reasons`),
-    failedRowsTable(view, "rows that the check does not let pass", failed.slice(0, CORRECT_NAMED)), more > 0 ? h("p", {}, `And ${more} more.`) : null);
+    failedRowsTable(view, "rows that the check does not let pass", shown), andMore(failed, shown));
 }
 
 // --- dot plots ---
@@ -135,7 +135,8 @@ function correctChart(root, view, name, { kinds, variants, shown }) {
     const data = [];
     shown.forEach((row, at) => { if (row.variant === variant && shares[at] !== null) data.push({ value: [place(shares[at]), kinds.indexOf(correctKind(row))], row: row.index }); });
     return { name: variant, type: "scatter", symbol: style.symbol, symbolSize: 8, symbolOffset: [0, (i - (variants.length - 1) / 2) * beside], itemStyle: { color: style.color, opacity: 0.7 }, data,
-      markLine: i > 0 ? undefined : { silent: true, symbol: "none", animation: false, label: { formatter: "budget", color: cssColor("--bad"), position: "start" }, lineStyle: { color: cssColor("--bad"), type: "solid" }, data: [{ xAxis: 1 }] } };
+      markLine: i > 0 ? undefined : lineAt({ xAxis: 1 }, "--bad",
+        { label: { formatter: "budget", color: cssColor("--bad"), position: "start" } }) };
   });
   drawChart(root, `${name} / its budget by op, dtype and variant; the figures are in the table below`, {
     title: { text: `${name} / its budget`, left: 0, top: 0, textStyle: { fontSize: 13, fontWeight: 600, color: cssColor("--ink") } },
@@ -173,9 +174,8 @@ function correctTable(view) {
       sums.total > 0 ? n(`${sums.checked} of ${sums.total}`) : n(NONE, why), count(sums.same, sums.sameKnown, "deterministic"), count(sums.close, sums.closeKnown, "seed_allclose"),
       sums.known > 0 ? n(sums.nonfinite > 0 ? h("span", { class: "fail" }, String(sums.nonfinite)) : "0") : n(NONE, why), sums.worst ? rowLink(view, sums.worst, breakable(sums.worst.case_id)) : NONE];
   });
-  const more = kinds.size - lines.length;
   return h("details", { id: "correct-kinds", open: lines.length <= 12 }, h("summary", {}, `By op, dtype and variant (${kinds.size})`),
-    table("correctness by op, dtype and variant", head, lines), more > 0 ? h("p", {}, `And ${more} more: the search above narrows the list.`) : null);
+    table("correctness by op, dtype and variant", head, lines), andMore([...kinds], lines));
 }
 
 function correctWorst(view) {
@@ -195,8 +195,9 @@ function correctOddities(view) {
   return [["correct-changing", "not deterministic: launched again, they gave other bits, which were judged anew", view.rows.filter((row) => row.deterministic === false)],
     ["correct-far", "not within the seed's own tolerance of 2e-3", view.rows.filter((row) => row.seed_allclose === false)]]
     .filter(([, , rows]) => rows.length > 0).map(([id, text, rows]) => h("details", { id }, h("summary", {}, `${plural(rows.length, "row")} ${text}`),
-      h("ul", {}, rows.slice(0, CORRECT_WORST).map((row) => h("li", {}, rowLink(view, row), row.verdict === "pass" ? null : [" ", verdictText(row.verdict)]))),
-      rows.length > CORRECT_WORST ? h("p", {}, `And ${rows.length - CORRECT_WORST} more.`) : null));
+      h("ul", {}, rows.slice(0, CORRECT_WORST).map((row) =>
+        h("li", {}, rowLink(view, row), row.verdict === "pass" ? null : [" ", verdictText(row.verdict)]))),
+      andMore(rows, rows.slice(0, CORRECT_WORST))));
 }
 
 // --- mutants ---
@@ -252,5 +253,5 @@ function correctMutants(view) {
     h("summary", {}, `Proof that the check can fail: ${sums.tried} wrong outputs tried in ${plural(counts.proved, "case")}, ${sums.rejected} rejected, ${sums.through} let through`),
     h("p", { class: "soft" }, `A wrong output is what a kernel with one mistake would leave. ${sums.equivalent} more were not tried, since they leave their case's exact result as it is. A case's variants share its check, so each counts once a case.`),
     table("wrong outputs", ["wrong output", n("cases tried"), n("rejected"), n("equivalent"), n("let through"), "in"], lines),
-    sorted.length > lines.length ? h("p", {}, `And ${sorted.length - lines.length} more.`) : null);
+    andMore(sorted, lines, ""));
 }

@@ -180,7 +180,7 @@ function environmentControls(root, header, n) {
   environmentControlChart(root, controls);
   append(root, [h("details", { id: "environment-controls" }, h("summary", {}, `The controls (${controls.length})`),
     table("A/A controls", [n("median"), n("ratio"), n("difference")], controls.slice(0, ENVIRONMENT_LINES).map((one) => [n(formatTime(one.median_us)), n(isKnown(one.ratio) ? one.ratio.toFixed(4) : NONE), n(formatSigned(isKnown(one.ratio) ? one.ratio - 1 : null, environmentPart))])),
-    controls.length > ENVIRONMENT_LINES ? h("p", {}, `And ${controls.length - ENVIRONMENT_LINES} more.`) : null)]);
+    andMore(controls, controls.slice(0, ENVIRONMENT_LINES), ", in results.jsonl"))]);
 }
 
 function environmentControlChart(root, controls) {
@@ -188,16 +188,15 @@ function environmentControlChart(root, controls) {
   if (data.length === 0) return;
   drawChart(root, "A/A controls: difference of one variant from itself, by latency; the figures are in the list below", {
     grid: { left: 64, right: 24, top: 40, bottom: 40 },
-    xAxis: { type: "log", name: "median latency", nameLocation: "middle", nameGap: 24, min: environmentDecade(Math.floor, Math.min(...data.map(([us]) => us))), max: environmentDecade(Math.ceil, Math.max(...data.map(([us]) => us))), axisLabel: { formatter: (us) => environmentTick(us) } },
+    xAxis: { type: "log", name: "median latency", nameLocation: "middle", nameGap: 24, min: environmentDecade(Math.floor, Math.min(...data.map(([us]) => us))), max: environmentDecade(Math.ceil, Math.max(...data.map(([us]) => us))), axisLabel: { formatter: axisTime } },
     yAxis: { type: "value", name: "difference, %" },
     series: [{ name: "control", type: "scatter", symbolSize: 9, itemStyle: { color: PALETTE[0] }, data,
-      markLine: { silent: true, symbol: "none", animation: false, label: { show: false }, lineStyle: { color: cssColor("--ink"), type: "solid", width: 1 }, data: [{ yAxis: 0 }] } }],
+      markLine: lineAt({ yAxis: 0 }) }],
   }, { height: 220, tip: ({ value: [us, percent] }) =>
     `median ${formatTime(us)}\ndiffers from itself by ${formatSigned(percent, (value) => value.toFixed(2))}%` });
 }
 
 const environmentDecade = (round, us) => 10 ** round(Math.log10(us * (round === Math.ceil ? 1.01 : 0.99)));
-const environmentTick = (us) => (us >= 1e6 ? `${us / 1e6} s` : us >= 1e3 ? `${us / 1e3} ms` : `${Number(us.toPrecision(1))} µs`);
 
 // --- where the time went ---
 
@@ -239,5 +238,5 @@ function environmentRest(header) {
   return h("details", { id: "environment-header" }, h("summary", {}, `The whole header, name by name (${leaves.length})`),
     table("the header", ["name", "value"], lines.map(([path, value]) => [h("code", {}, path),
       value === null ? [NONE, h("span", { class: "soft" }, ` ${reasons.get(`${path}_reason`) ?? (path.endsWith("_reason") ? "" : "null")}`)] : String(value)])),
-    leaves.length > lines.length ? h("p", {}, `And ${leaves.length - lines.length} more, in results.jsonl.`) : null);
+    andMore(leaves, lines, ", in results.jsonl"));
 }

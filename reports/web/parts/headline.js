@@ -41,8 +41,6 @@ function headlinePair(report, group, row) {
   return { ...pair, isMeasured, bytes: (one) => (one === null ? null : of(one)) };
 }
 
-const headlineRatio = (a, b) => (isKnown(a) && isKnown(b) && b > 0 ? a / b : null);
-
 const HEADLINE_SHORT = { faster: "faster", slower: "slower", same: "no difference shown", noise: "within noise", few: "too few samples", unknown: "not known" };
 
 // --- failures ---
@@ -100,7 +98,7 @@ function headlineCounts(view, variant, base, pairs) {
   const kinds = pairs.map((pair) => judgeSpeedup(view.report, pair.row, "cublas").kind);
   const count = (...wanted) => kinds.filter((kind) => wanted.includes(kind)).length;
   const known = kinds.length - count("unknown");
-  const bytes = pairs.map((pair) => headlineRatio(pair.bytes(pair.row), pair.bytes(pair.baseline))).filter(isKnown);
+  const bytes = pairs.map((pair) => ratioOf(pair.bytes(pair.row), pair.bytes(pair.baseline))).filter(isKnown);
   const fewer = bytes.filter((ratio) => ratio < 0.99).length;
   const unsure = count("same", "noise", "few");
   const how = pairs.every((pair) => pair.isMeasured) ? "" : pairs.some((pair) => pair.isMeasured) ? " (some modelled)" : " (modelled)";
@@ -187,10 +185,10 @@ function headlineBytesTile(view, pair) {
   const against = pair.baseline ?? pair.naive;
   const kind = pair.isMeasured ? word("measured bytes", "HBM bytes, measured") : word("modelled bytes", "bytes, modelled");
   const compulsory = isKnown(row.bytes_compulsory) ? h("p", { class: "soft" }, "compulsory: ", h("abbr", { title: columnHelp(view.report, "bytes_compulsory") }, formatBytes(row.bytes_compulsory))) : null;
-  const ratio = against ? headlineRatio(pair.bytes(row), pair.bytes(against)) : null;
+  const ratio = against ? ratioOf(pair.bytes(row), pair.bytes(against)) : null;
   const why = (one) => headlineWhy(view.report, one, pair.isMeasured ? "dram_read_bytes" : "bytes_modelled");
   return headlineTile(view, pair, { id: "bytes", title: [`${row.variant}: `, kind], of: pair.bytes, format: formatBytes, note: compulsory, isBad: isKnown(ratio) && ratio > 1.01,
-    beside: (other) => headlineShareText(headlineRatio(pair.bytes(row), pair.bytes(other)), row, other), why,
+    beside: (other) => headlineShareText(ratioOf(pair.bytes(row), pair.bytes(other)), row, other), why,
     sentence: headlineBytesSentence(pair, against, ratio, why(row)) });
 }
 
@@ -235,7 +233,7 @@ function headlineCountTile(view, pair, { title, name, format, sentence }) {
   const why = (one) => headlineWhy(view.report, one, name);
   const said = !isKnown(row[name]) ? `Not known: ${why(row) ?? "it is not in the records"}.` : sentence(row, against, against ? against[name] : null);
   return headlineTile(view, pair, { id: name, title: [`${row.variant}: `, h("abbr", { title: columnHelp(view.report, name) }, title.toLowerCase())], of: (one) => one[name], format, why, sentence: said,
-    beside: (other) => headlineShareText(headlineRatio(row[name], other[name]), row, other) });
+    beside: (other) => headlineShareText(ratioOf(row[name], other[name]), row, other) });
 }
 
 function headlineLaunchesSentence(row, against, theirs) {
@@ -274,10 +272,10 @@ function headlineChart(root, view, pairs) {
   append(root, [h("h3", {}, `Time, bytes and workspace as a part of ${base}'s`),
     h("p", { class: "soft" }, `${told.length} of ${plural(comparable, "case")} that can be compared. What lies left of 1x is less than ${base}'s, right of it more. A line through a time is its 95% interval. `,
       comparable > told.length ? actionLink("#headline-cases", null, "Show all cases", () => headlineShowCases(root)) : null)]);
-  const time = told.map((pair) => headlineRatio(1, pair.row.speedup_vs_cublas));
-  const ends = told.map((pair) => [headlineRatio(1, pair.row.speedup_vs_cublas_hi), headlineRatio(1, pair.row.speedup_vs_cublas_lo)]);
-  const bytes = told.map((pair) => headlineRatio(pair.bytes(pair.row), pair.bytes(pair.baseline)));
-  const space = told.map((pair) => headlineRatio(pair.row.workspace_bytes, pair.baseline.workspace_bytes)).map((ratio) => (ratio > 0 ? ratio : null));
+  const time = told.map((pair) => ratioOf(1, pair.row.speedup_vs_cublas));
+  const ends = told.map((pair) => [ratioOf(1, pair.row.speedup_vs_cublas_hi), ratioOf(1, pair.row.speedup_vs_cublas_lo)]);
+  const bytes = told.map((pair) => ratioOf(pair.bytes(pair.row), pair.bytes(pair.baseline)));
+  const space = told.map((pair) => ratioOf(pair.row.workspace_bytes, pair.baseline.workspace_bytes)).map((ratio) => (ratio > 0 ? ratio : null));
   const known = [...time, ...bytes, ...space, ...ends.flat(), 1].filter((value) => isKnown(value) && value > 0);
   const points = (values) => values.map((value, i) => (isKnown(value) ? [value, i] : null)).filter(Boolean);
   const how = told.every((pair) => pair.isMeasured) ? "bytes, measured" : told.some((pair) => pair.isMeasured) ? "bytes, some modelled" : "bytes, modelled";
@@ -289,7 +287,7 @@ function headlineChart(root, view, pairs) {
     yAxis: { ...axis, axisLabel: { ...axis.axisLabel, overflow: "break", lineHeight: 15 } },
     series: [
       { name: "time", type: "scatter", symbol: "circle", symbolSize: 13, color: PALETTE[1], data: points(time), z: 4,
-        markLine: { silent: true, symbol: "none", animation: false, label: { show: false }, lineStyle: { color: cssColor("--ink"), type: "solid", width: 1 }, data: [{ xAxis: 1 }] } },
+        markLine: lineAt({ xAxis: 1 }) },
       { name: "interval", type: "custom", silent: true, tooltip: { show: false }, data: ends.map((pair, i) => [...pair, i]).filter((one) => one.every(isKnown)), encode: { x: [0, 1], y: 2 }, renderItem: headlineWhisker, z: 3 },
       { name: how, type: "scatter", symbol: "diamond", symbolSize: 13, color: PALETTE[0], data: points(bytes) },
       { name: "workspace", type: "scatter", symbol: "triangle", symbolSize: 11, color: PALETTE[2], data: points(space) }],
@@ -309,10 +307,10 @@ function headlineTip(report, pair) {
   const { row, baseline } = pair;
   const line = (name, mine, theirs, ratio) => `${name}: ${mine} against ${theirs}${isKnown(ratio) ? `, ${headlinePart(ratio)}` : ""}`;
   return [pair.group.key, `${row.variant} against ${baseline.variant}`,
-    line("time", formatTime(row.median_us), formatTime(baseline.median_us), headlineRatio(row.median_us, baseline.median_us)),
+    line("time", formatTime(row.median_us), formatTime(baseline.median_us), ratioOf(row.median_us, baseline.median_us)),
     `speed-up: ${speedupOf(row, "cublas")}, ${HEADLINE_SHORT[judgeSpeedup(report, row, "cublas").kind]}`,
-    line(`bytes, ${bytesKind(pair)}`, formatBytes(pair.bytes(row)), formatBytes(pair.bytes(baseline)), headlineRatio(pair.bytes(row), pair.bytes(baseline))),
-    line("workspace", formatBytes(row.workspace_bytes), formatBytes(baseline.workspace_bytes), headlineRatio(row.workspace_bytes, baseline.workspace_bytes)),
+    line(`bytes, ${bytesKind(pair)}`, formatBytes(pair.bytes(row)), formatBytes(pair.bytes(baseline)), ratioOf(pair.bytes(row), pair.bytes(baseline))),
+    line("workspace", formatBytes(row.workspace_bytes), formatBytes(baseline.workspace_bytes), ratioOf(row.workspace_bytes, baseline.workspace_bytes)),
     "click: look at this case"].join("\n");
 }
 
@@ -333,11 +331,10 @@ function headlineTable(view, pairs) {
   const help = (name) => columnHelp(view.report, name);
   const head = ["case", "variant", { text: `against ${base}`, title: WORDS["speed-up"] }, n("time", help("median_us")), n(`${base}'s`, help("median_us")), n(`speed-up over ${base}`, WORDS["speed-up"]), n("over naive", WORDS["speed-up"]),
     n(noneMeasured ? "MB, modelled" : allMeasured ? "HBM MB, measured" : "HBM MB", WORDS[noneMeasured ? "modelled bytes" : "measured bytes"]), n(`of ${base}'s`), n("share of floor", WORDS["share of floor"]), n("launches", help("launches")), n("workspace", help("workspace_bytes"))];
-  const more = pairs.length - lines.length;
   return h("details", { id: "headline-cases", open: pairs.length <= HEADLINE_CASES },
     h("summary", {}, `All cases, a line each (${pairs.length})`),
     table("all cases", head, lines.map((pair) => headlineLine(view, pair, n, !allMeasured && !noneMeasured))),
-    more > 0 ? h("p", {}, `And ${more} more, which are in the table of all rows below. The search above narrows the list.`) : null);
+    andMore(pairs, lines));
 }
 
 function headlineLine(view, pair, n, isMixed) {
@@ -351,5 +348,5 @@ function headlineLine(view, pair, n, isMixed) {
   return [rowLink(view, row, [breakable(pair.group.case_id), ` (${pair.group.mode})`]), row.variant, said, figure("median_us", formatTime),
     n(formatTime(baseline?.median_us), baseline ? headlineWhy(view.report, baseline, "median_us") : "it is not in the run"), speedup("cublas"), speedup("naive"),
     n(formatMb(bytes) + (isMixed && !pair.isMeasured && isKnown(bytes) ? " modelled" : ""), isKnown(bytes) && pair.isMeasured ? null : headlineWhy(view.report, row, "dram_read_bytes")),
-    n(headlinePart(baseline ? headlineRatio(bytes, pair.bytes(baseline)) : null)), figure("floor_share", formatPercent), figure("launches", (value) => (isKnown(value) ? String(value) : NONE)), figure("workspace_bytes", formatBytes)];
+    n(headlinePart(baseline ? ratioOf(bytes, pair.bytes(baseline)) : null)), figure("floor_share", formatPercent), figure("launches", (value) => (isKnown(value) ? String(value) : NONE)), figure("workspace_bytes", formatBytes)];
 }

@@ -87,8 +87,8 @@ function latencyTable(view, timed) {
     n("two events", "what two events alone take, as part of the median"), ...[["sm_mhz", "SM MHz"], ["power_w", "W"]].map(head), { text: "clock held by", title: columnHelp(report, "clock_limits") }];
   const events = report.header?.ceilings?.event_pair_us;
   const count = (value, title = null) => n(String(value ?? NONE), title);
-  const lines = timed.map((row) => [rowLink(view, row, row.variant), columnCell(report, row, "median_us", formatUs), columnCell(report, row, "ci95_rel", halfWidth), speedupCell(row, "cublas"), speedupCell(row, "naive"),
-    ...["p05_us", "p95_us", "min_us"].map((name) => columnCell(report, row, name, formatUs)), count(row.samples, row.timing_reason), count(row.throttled_samples), columnCell(report, row, "median_unthrottled_us", formatUs), count(row.unheld_samples),
+  const lines = timed.map((row) => [rowLink(view, row, row.variant), columnCell(report, row, "median_us"), columnCell(report, row, "ci95_rel", halfWidth), speedupCell(row, "cublas"), speedupCell(row, "naive"),
+    ...["p05_us", "p95_us", "min_us"].map((name) => columnCell(report, row, name)), count(row.samples, row.timing_reason), count(row.throttled_samples), columnCell(report, row, "median_unthrottled_us"), count(row.unheld_samples),
     n(isKnown(events) ? formatPercent(events / row.median_us) : NONE, isKnown(events) ? null : "the header has no event_pair_us"), columnCell(report, row, "sm_mhz"), columnCell(report, row, "power_w"), row.clock_limits ?? { text: NONE, title: row.device_reason }]);
   return h("div", { id: "latency-figures" }, table("latency of the case", heads, lines));
 }

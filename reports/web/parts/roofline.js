@@ -221,12 +221,11 @@ function rooflineTable(root, view, items, isBySteps) {
   const first = isBySteps ? items : [...items.filter((item) => chosen.has(item.row)), ...items.filter((item) => !chosen.has(item.row))];
   const lines = first.slice(0, ROOFLINE_LINES).map((item) => [
     ...(isBySteps ? [rowLink(view, item.row, item.row.variant), item.step.name] : [breakable(item.row.case_id), item.row.mode, rowLink(view, item.row, item.row.variant)]),
-    n(formatUs(item.us)), n(fourDigits(item.flops / 1e9)), n(formatMb(item.bytes)), { text: bytesKind(item), title: item.isMeasured ? null : (item.step ?? item.row).traffic_reason },
+    n(fourDigits(item.us)), n(fourDigits(item.flops / 1e9)), n(formatMb(item.bytes)), { text: bytesKind(item), title: item.isMeasured ? null : (item.step ?? item.row).traffic_reason },
     n(fourDigits(item.x)), n(fourDigits(item.tflops)), n(fourDigits(item.gbps)), item.bound ?? { text: NONE, title: `no roof is known for ${item.row.dtype}` }, n(formatPercent(item.roof_share)),
     ...(isBySteps ? [] : [columnCell(report, item.row, "floor_share", formatPercent)])]);
-  const rest = items.length - lines.length;
   root.append(h("details", { id: "roofline-figures" }, h("summary", {}, "Figures of the roofline"), table("figures of the roofline", heads, lines),
-    rest > 0 ? h("p", { class: "soft" }, `${rest} more: filters show fewer; results.csv has all.`) : null));
+    andMore(items, lines)));
 }
 
 // --- what has no FLOPs ---
@@ -250,8 +249,8 @@ function bandwidthChart(root, view, items, roofs, isBySteps) {
     data: shown.map((item) => (item.row.variant === variant && isKnown(useful(item)) ? { value: useful(item), row: item.row.index } : null)) }));
   series.push({ type: "scatter", name: "measured", symbol: "diamond", symbolSize: 9, z: 4, itemStyle: { color: ink, borderColor: cssColor("--paper"), borderWidth: 1 },
     data: shown.map((item, i) => (isKnown(item.gbps) && item.isMeasured ? { value: [item.gbps, i], row: item.row.index } : null)).filter(Boolean) });
-  if (roofs.gbps) series[0].markLine = { silent: true, symbol: "none", lineStyle: { color: ink, type: "solid" }, data: [{ xAxis: roofs.gbps.value }],
-    label: { formatter: `${fourDigits(roofs.gbps.value)} GB/s, ${roofBy(roofs.gbps)}`, color: ink, position: "start", align: "right" } };
+  const said = (roof) => ({ formatter: `${fourDigits(roof.value)} GB/s, ${roofBy(roof)}`, color: ink, position: "start", align: "right" });
+  if (roofs.gbps) series[0].markLine = lineAt({ xAxis: roofs.gbps.value }, "--ink", { label: said(roofs.gbps) });
   const { room, axis } = nameAxis(names, 0.42 * root.clientWidth);
   const most = largest([roofs.gbps?.value ?? 0, ...shown.map((item) => Math.max(item.isMeasured ? item.gbps ?? 0 : 0, useful(item) ?? 0))]);
   const tip = (of) => {
@@ -270,8 +269,8 @@ function bandwidthChart(root, view, items, roofs, isBySteps) {
   const heads = [...(isBySteps ? ["variant", "step"] : ["case", "mode", "variant"]), n("time \u00b5s"), n(isBySteps ? "modelled GB/s" : "compulsory GB/s", isBySteps ? null : columnHelp(view.report, "gbps")),
     n("moved GB/s"), "bytes are", ...(isBySteps ? [] : [n("share of floor", columnHelp(view.report, "floor_share"))])];
   const lines = items.slice(0, ROOFLINE_LINES).map((item) => [...(isBySteps ? [rowLink(view, item.row, item.row.variant), item.step.name] : [breakable(item.row.case_id), item.row.mode, rowLink(view, item.row, item.row.variant)]),
-    n(formatUs(item.us)), isBySteps ? n(fourDigits(useful(item))) : columnCell(view.report, item.row, "gbps"), n(fourDigits(item.gbps)), bytesKind(item),
+    n(fourDigits(item.us)), isBySteps ? n(fourDigits(useful(item))) : columnCell(view.report, item.row, "gbps"), n(fourDigits(item.gbps)), bytesKind(item),
     ...(isBySteps ? [] : [columnCell(view.report, item.row, "floor_share", formatPercent)])]);
   root.append(h("details", { id: "bandwidth-figures" }, h("summary", {}, "Figures of the bandwidth chart"), table("figures of the bandwidth chart", heads, lines),
-    items.length > lines.length ? h("p", { class: "soft" }, `${items.length - lines.length} more: filters show fewer; results.csv has all.`) : null));
+    andMore(items, lines)));
 }

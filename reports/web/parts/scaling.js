@@ -17,7 +17,8 @@ function renderScaling(root, view) {
   const { by, family: whole } = chosenFamily(view, all, offered);
   const family = thinnedFamily(whole, by);
   const families = all.get(by);
-  append(root, [h("div", { class: "switches" }, choiceButtons(view, "scale", "over", offered, by)), familyChooser(view, families, whole)]);
+  append(root, [h("div", { class: "switches" }, choiceButtons(view, "scale", "over", offered, by)), chooser("family", families, whole, {
+    textOf: (one) => `${one.name}: ${plural(one.places.length, "place")}`, choose: ({ name }) => view.state.set({ family: name }) })]);
   const series = familySeries(family, by);
   root.append(scalingSummary(view, series, family, by));
   const pair = h("div", { class: "pair" }, ...["Time", "Bytes"].map((title) => h("div", {}, h("h3", {}, title))));
@@ -72,15 +73,6 @@ function chosenFamily(view, all, offered) {
   return pairs.find((one) => one.family.name === wanted) ?? most(pairs.filter((one) => one.family.name === familyName(view.selected.rows[0], one.by))) ?? most(pairs);
 }
 
-// As with cases, those around the chosen one where there are very many.
-function familyChooser(view, families, family) {
-  const first = Math.max(0, Math.min(families.indexOf(family) - MOST_CHOICES / 2, families.length - MOST_CHOICES));
-  const offered = families.slice(first, first + MOST_CHOICES);
-  const select = h("select", { "aria-label": "family", class: "case", onchange: (event) => view.state.set({ family: offered[event.target.selectedIndex].name }) },
-    offered.map((one) => h("option", { selected: one === family }, `${one.name}: ${plural(one.places.length, "place")}`)));
-  return h("p", { class: "chooser" }, select, families.length > offered.length ? h("span", { class: "soft" }, `${families.length - offered.length} more: search for them`) : null);
-}
-
 function noFamilies(root, view) {
   const row = view.selected.rows[0];
   const keys = [["op", row.op], ["dtype", row.dtype], ...["dim", "hidden", "heads", "kv_heads", "batch"].map((name) => [name, row[name]]), ["seq", "[128, 512, 2048, 8192]"], ...["past", "causal", "rope"].map((name) => [name, row[name]])];
@@ -133,11 +125,11 @@ function scalingTable(view, series, family, by) {
   const heads = [n(by, columnHelp(report, by)), "variant", n("median \u00b5s", columnHelp(report, "median_us")), n(`speed-up over ${report.baseline}`, columnHelp(report, "speedup_vs_cublas")), n("share of floor", columnHelp(report, "floor_share")),
     n("floor \u00b5s", columnHelp(report, "floor_us")), n("measured MB", WORDS["measured bytes"]), n("modelled MB", columnHelp(report, "bytes_modelled")), n("compulsory MB", columnHelp(report, "bytes_compulsory")), n("workspace MB", columnHelp(report, "workspace_bytes"))];
   const rows = family.places.flatMap((place) => family.rows.filter((row) => row[by] === place));
-  const lines = rows.map((row) => [n(String(row[by])), [rowLink(view, row, row.variant), row.verdict === "pass" ? null : [" ", verdictText(row.verdict)]], columnCell(report, row, "median_us", formatUs), speedupCell(row, "cublas"),
-    columnCell(report, row, "floor_share", formatPercent), columnCell(report, row, "floor_us", formatUs),
+  const lines = rows.map((row) => [n(String(row[by])), [rowLink(view, row, row.variant), row.verdict === "pass" ? null : [" ", verdictText(row.verdict)]], columnCell(report, row, "median_us"), speedupCell(row, "cublas"),
+    columnCell(report, row, "floor_share", formatPercent), columnCell(report, row, "floor_us"),
     n(formatMb(row.measured_bytes), isKnown(row.measured_bytes) ? null : row.traffic_reason), columnCell(report, row, "bytes_modelled", formatMb), columnCell(report, row, "bytes_compulsory", formatMb), columnCell(report, row, "workspace_bytes", formatMb)]);
   const shown = lines.slice(0, 150);
-  return h("div", { id: "scaling-figures" }, table("figures over the extent", heads, shown), lines.length > shown.length ? h("p", { class: "soft" }, `${lines.length - shown.length} more: filters show fewer; results.csv has all.`) : null);
+  return h("div", { id: "scaling-figures" }, table("figures over the extent", heads, shown), andMore(lines, shown));
 }
 
 // --- charts ---

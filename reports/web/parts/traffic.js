@@ -93,7 +93,7 @@ const trafficVerdictNotes = (rows) => rows.filter((row) => row.verdict !== "pass
 function trafficReasons(report, rows) {
   const missing = (said, isMissing, why) => [...groupBy(rows.filter(isMissing), why)].map(([reason, own]) =>
     h("p", { class: "note" }, `${said} (${own.map((row) => row.variant).join(", ")}): ${reason}`));
-  const reason = (name) => (row) => reasonOf(report, row, name) ?? row.reason ?? "no reason is recorded";
+  const reason = (name) => (row) => whyNot(report, row, name, NO_REASON);
   return [
     missing("Not modelled", (row) => !isKnown(row.bytes_modelled), reason("bytes_modelled")),
     missing("Not measured", (row) => !isKnown(row.measured_bytes), reason("dram_read_bytes")),
@@ -278,11 +278,11 @@ function trafficBars(view, rows, by) {
   const colors = trafficStepColors(rows);
   return rows.flatMap((row) => {
     const modelled = by === "tensor" && trafficHasTensors(row) ? trafficTensorPieces(row) : trafficStepPieces(row, colors, (step) => step.bytes_read, (step) => step.bytes_written);
-    const bar = (kind, total, pieces, reason) => ({ row, kind, total: isKnown(total) ? total : null, reason, pieces: isKnown(total) ? trafficMerged(pieces()) : [] });
+    const bar = (kind, total, pieces) => ({ row, kind, total, pieces: isKnown(total) ? trafficMerged(pieces()) : [] });
     return [
-      bar("compulsory", row.bytes_compulsory, () => trafficCompulsoryPieces(view.report, row), "not known"),
-      bar("modelled", row.bytes_modelled, () => trafficClosed(modelled, row.bytes_modelled, row.steps.length ? "in no step" : "the whole plan", "modelled for the plan, and for no step"), reasonOf(view.report, row, "bytes_modelled") ?? row.reason ?? "not known"),
-      bar("measured", row.measured_bytes, () => trafficMeasuredPieces(row, colors), reasonOf(view.report, row, "dram_read_bytes") ?? row.reason ?? "not measured"),
+      bar("compulsory", row.bytes_compulsory, () => trafficCompulsoryPieces(view.report, row)),
+      bar("modelled", row.bytes_modelled, () => trafficClosed(modelled, row.bytes_modelled, row.steps.length ? "in no step" : "the whole plan", "modelled for the plan, and for no step")),
+      bar("measured", row.measured_bytes, () => trafficMeasuredPieces(row, colors)),
     ];
   });
 }
@@ -304,10 +304,10 @@ function trafficDrawBars(root, view, rows, by) {
     type: "bar", stack: "bytes", name: `piece ${slot + 1}`, barCategoryGap: "12%", data: parts.map((list) => list[slot] ?? null),
   }));
   series.push({ type: "bar", stack: "bytes", name: "total", silent: true, data: lines.map((bar) => (bar === null ? null : { value: 0, label: {
-    show: true, position: "right", color: cssColor(bar.total === null ? "--warn" : "--ink"), formatter: bar.total === null ? (bar.kind === "measured" ? "not measured" : "not known") : formatBytes(bar.total) } })) });
+    show: true, position: "right", color: cssColor(!isKnown(bar.total) ? "--warn" : "--ink"), formatter: !isKnown(bar.total) ? (bar.kind === "measured" ? "not measured" : "not known") : formatBytes(bar.total) } })) });
   drawChart(root, `Bytes of ${view.selected.key}. ${trafficHeadline(view.report, rows)}`, {
     grid: { left: room, right, top: 34, bottom: 40 },
-    xAxis: { type: "value", max: end, interval, axisLabel: { color: cssColor("--soft"), formatter: trafficTick, hideOverlap: true } },
+    xAxis: { type: "value", max: end, interval, axisLabel: { color: cssColor("--soft"), formatter: axisBytes, hideOverlap: true } },
     yAxis: axis,
     series,
   }, { height: 34 * lines.length + 90, tip: hoverOf, onclick: (item) => { if (lines[item.dataIndex]) view.open(lines[item.dataIndex].row); } });
@@ -356,22 +356,18 @@ function trafficNiceStep(most) {
   return power * [1, 2, 5, 10].find((factor) => (factor * power) * 6 >= most);
 }
 
-// 3 GB, not 3.000 GB.
-const trafficTick = (bytes) => withoutZeros(formatBytes(bytes));
-
 // --- the figures ---
 
 const trafficCell = (bytes, title = null) => n(formatMb(bytes), isKnown(bytes) ? null : title);
-const trafficRatio = (a, b) => (isKnown(a) && b > 0 ? formatTimes(a / b) : NONE);
 
 function trafficStepTable(report, rows) {
   const columns = report.stepColumns;
   const help = (name) => columnHelp(report, name, columns);
   const lines = rows.flatMap((row) => {
-    const why = reasonOf(report, row, "dram_read_bytes") ?? row.reason;
+    const why = whyNot(report, row, "dram_read_bytes");
     const steps = row.steps.map((step) => [row.variant, step.name, step.kernel, trafficCell(step.bytes_read), trafficCell(step.bytes_written),
       trafficCell(step.dram_read_bytes, reasonOf(report, step, "dram_read_bytes", columns) ?? why), trafficCell(step.dram_write_bytes, reasonOf(report, step, "dram_write_bytes", columns) ?? why),
-      n(trafficRatio(step.measured_bytes, step.bytes_modelled))]);
+      n(formatTimes(ratioOf(step.measured_bytes, step.bytes_modelled)))]);
     const sum = (name) => (row.steps.length && row.steps.every((step) => isKnown(step[name])) ? sumOf(row.steps.map((step) => step[name])) : null);
     const late = row.dram_late_write_bytes;
     const difference = (plan, steps) => (isKnown(plan) && isKnown(steps) ? n(trafficSigned(plan - steps, formatMb)) : trafficCell(null, why));
@@ -382,7 +378,7 @@ function trafficStepTable(report, rows) {
       [row.variant, { text: "late writes", title: columnHelp(report, "dram_late_write_bytes") }, "", "", "", "", trafficCell(late, why), ""],
       [row.variant, { text: "plan less its steps", title: "the plan and its steps are measured in launches of their own: this is what they differ by" }, "", "", "", readDifference, writeDifference, ""],
       [bold(row.variant), bold("the plan"), "", trafficCell(sum("bytes_read"), "the plan has no steps"), trafficCell(sum("bytes_written"), "the plan has no steps"), trafficCell(row.dram_read_bytes, why), trafficCell(row.dram_write_bytes, why),
-        n(trafficRatio(row.measured_bytes, row.bytes_modelled))]];
+        n(formatTimes(ratioOf(row.measured_bytes, row.bytes_modelled)))]];
   });
   return h("details", { class: "by-step" }, h("summary", {}, "Figures by step, in MB"),
     h("p", { class: "soft" }, "A step is measured in its place: what it left in L2 is written while later steps run, so that a step's own writes may be less than modelled and the next one's more."),
@@ -459,7 +455,7 @@ function trafficDrawDots(root, view, ratios) {
         hover: [row.case_id, `${row.variant}, ${row.mode}`,
           `${formatBytes(row.moved_bytes)} ${bytesKind(row)}, ${timesCompulsory(row)}`].join("\n") })) };
   });
-  series[0].markLine = { silent: true, symbol: "none", label: { show: false }, lineStyle: { color: cssColor("--soft"), type: "dashed" }, data: [{ xAxis: 1 }] };
+  series[0].markLine = lineAt({ xAxis: 1 }, "--soft", { type: "dashed" });
   if (view.groups.length > groups.length) root.append(h("p", { class: "note" }, `Drawn are the first ${groups.length} of ${view.groups.length} cases: the filters above choose others. The table by op below is of all.`));
   drawChart(root, `Bytes over compulsory bytes of ${plural(groups.length, "case")}`, {
     grid: { left: room, right: 24, top: 40, bottom: 40 },

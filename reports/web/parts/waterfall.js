@@ -45,7 +45,7 @@ function waterfallChain(root, view) {
   for (const [name, row] of wanted) {
     const whole = view.report.groups.find((group) => group.key === view.selected.key);
     if (row === null) root.append(h("p", { class: "note" }, whole && rowOf(whole, name) ? `${name} is left out by the filters above.` : `${name} is not in this case.`));
-    else if (row.steps.length === 0) root.append(h("p", { class: "note" }, `${name} has no steps: ${row.reason ?? reasonOf(view.report, row, "launches") ?? "no reason is recorded"}`));
+    else if (row.steps.length === 0) root.append(h("p", { class: "note" }, `${name} has no steps: ${whyNot(view.report, row, "launches", NO_REASON)}`));
     else chain.push(row);
   }
   if (chain.length < 2) root.append(h("p", { class: "note" }, "Two variants of a case are needed to say what one saves of the other."));
@@ -326,7 +326,7 @@ function waterfallDrawBytes(root, view, chain, pairs, kind, isMeasured) {
   const totalOf = (row) => (kind === "measured" ? row.measured_bytes : row.bytes_modelled);
   const unknown = chain.find((row) => !isKnown(totalOf(row)));
   if (unknown) {
-    root.append(h("p", { class: "note" }, `Not drawn: ${unknown.variant} has no modelled bytes: ${reasonOf(view.report, unknown, "bytes_modelled") ?? unknown.reason ?? "no reason is recorded"}`));
+    root.append(h("p", { class: "note" }, `Not drawn: ${unknown.variant} has no modelled bytes: ${whyNot(view.report, unknown, "bytes_modelled", NO_REASON)}`));
     return;
   }
   const why = chain.map((row) => reasonOf(view.report, row, "dram_read_bytes")).find(Boolean) ?? "some steps or variants were not measured";
@@ -336,7 +336,7 @@ function waterfallDrawBytes(root, view, chain, pairs, kind, isMeasured) {
     waterfallStartSwitch(view, "waterfall_bytes", chain, start)));
   const bars = waterfallBars(chain.slice(start), pairs.slice(start), totalOf, (line) => line[kind], kind === "measured" ? "outside the steps" : "in no step",
     kind === "measured" ? (line) => line.modelled : undefined);
-  waterfallDraw(root, view, bars, formatBytes, trafficTick, `${kind} bytes`, "as modelled");
+  waterfallDraw(root, view, bars, formatBytes, axisBytes, `${kind} bytes`, "as modelled");
   if (!isMeasured) root.append(h("p", { class: "note" }, `Not measured: ${why}`));
 }
 
@@ -344,16 +344,14 @@ function waterfallDrawTime(root, view, chain, pairs) {
   root.append(h("h3", {}, "Time, measured"));
   const unknown = chain.find((row) => !isKnown(row.median_us));
   if (unknown) {
-    root.append(h("p", { class: "note" }, `Not drawn: ${unknown.variant} has no latency: ${reasonOf(view.report, unknown, "median_us") ?? unknown.reason ?? "no reason is recorded"}`));
+    root.append(h("p", { class: "note" }, `Not drawn: ${unknown.variant} has no latency: ${whyNot(view.report, unknown, "median_us", NO_REASON)}`));
     return;
   }
   const start = waterfallStart(view, "waterfall_time", chain, (row) => row.median_us);
   append(root, [h("div", { class: "switches" }, waterfallStartSwitch(view, "waterfall_time", chain, start))]);
   const bars = waterfallBars(chain.slice(start), pairs.slice(start), (row) => row.median_us, (line) => line.us, "outside the steps", (line) => line.predicted);
-  waterfallDraw(root, view, bars, formatTime, waterfallTick, "latency", "as bytes predict");
+  waterfallDraw(root, view, bars, formatTime, axisTime, "latency", "as bytes predict");
 }
-
-const waterfallTick = (us) => withoutZeros(formatTime(us));
 
 function waterfallColor(report, bar) {
   if (bar.kind === "total") return variantStyle(report, bar.row.variant).color;
@@ -425,17 +423,17 @@ function waterfallTable(report, pair) {
     { text: `${line.group.before.map((step) => step.name).join("; ") || NONE}${waterfallIsMatched(line.group) || line.group.after.length === 0 ? "" : ` (now: ${line.group.after.map((step) => step.name).join("; ")})`}` },
     hasTensors ? waterfallTensorCell(pair, line.group) : { text: NONE, title: TRAFFIC_OLD },
     signed(line.modelled, formatMb, "not modelled"), signed(line.measured, formatMb, whyBytes),
-    { ...signed(line.predicted, formatUs, line.why), title: line.why }, signed(line.us, formatUs, "not all of these steps were timed")]);
+    { ...signed(line.predicted, fourDigits, line.why), title: line.why }, signed(line.us, fourDigits, "not all of these steps were timed")]);
   const sum = (name) => sumOf(pair.lines.map((line) => line[name]));
   const change = (name) => (isKnown(pair.before[name]) && isKnown(pair.after[name]) ? pair.after[name] - pair.before[name] : null);
   const rest = (total, name) => (total === null ? null : waterfallClean(total - sum(name), total));
   const totals = { modelled: change("bytes_modelled"), measured: change("measured_bytes"), us: change("median_us") };
   lines.push([{ text: "outside the steps", title: "what the plan's figure and the steps' differ by: late writes; in time, gaps between launches, overlap, and an empty pair of events" }, "", "",
-    signed(rest(totals.modelled, "modelled"), formatMb, "not known"), signed(rest(totals.measured, "measured"), formatMb, whyBytes), "", signed(rest(totals.us, "us"), formatUs, "no latency")]);
+    signed(rest(totals.modelled, "modelled"), formatMb, "not known"), signed(rest(totals.measured, "measured"), formatMb, whyBytes), "", signed(rest(totals.us, "us"), fourDigits, "no latency")]);
   const predicted = pair.lines.some((line) => isKnown(line.predicted)) ? sum("predicted") : null;
   const bold = (cell) => ({ ...cell, text: h("strong", {}, cell.text) });
   lines.push([h("strong", {}, `${pair.after.variant} less ${pair.before.variant}`), "", "", bold(signed(totals.modelled, formatMb, "not known")), bold(signed(totals.measured, formatMb, whyBytes)),
-    bold(signed(predicted, formatUs, "nothing is predicted")), bold(signed(totals.us, formatUs, reasonOf(report, pair.after, "median_us") ?? "no latency"))]);
+    bold(signed(predicted, fourDigits, "nothing is predicted")), bold(signed(totals.us, fourDigits, reasonOf(report, pair.after, "median_us") ?? "no latency"))]);
   return [h("h3", {}, `${pair.before.variant} to ${pair.after.variant}`),
     table(`${pair.before.variant} to ${pair.after.variant}`, [`step of ${pair.after.variant}`, `was, in ${pair.before.variant}`, "intermediates",
       n("MB modelled", "change in the steps' modelled bytes: what is saved is negative"), n("MB measured", "change in the bytes by the counters, each step in its place"),
