@@ -1,5 +1,5 @@
-// Charts by Apache ECharts, where the page was built with it. Colours are Okabe and Ito's, which colour-blind readers can
-// tell apart; bars have patterns and points have shapes as well.
+// Charts by Apache ECharts, where the page was built with it. Colours are Okabe and Ito's, which colour-blind readers
+// can tell apart; bars have patterns and points have shapes as well.
 const VARIANT_STYLES = {
   naive: { color: "#8a8a8a", symbol: "triangle" },
   cublas: { color: "#0072b2", symbol: "rect" },
@@ -31,13 +31,14 @@ function cssColor(name) {
 // Braces would be read as styles, or as a template's figures.
 const plainText = (text) => String(text ?? "").replaceAll("{", "(").replaceAll("}", ")");
 
-// ECharts looks names of series up in plain objects, where "constructor" is always found, and "hasOwnProperty" is called: what
-// begins with a colon is no member of theirs. Readers do not see it.
+// ECharts looks names of series up in plain objects, where "constructor" is always found, and "hasOwnProperty" is
+// called: what begins with a colon is no member of theirs. Readers do not see it.
 const seriesName = (name) => `:${name}`;
 const withoutColon = (name) => name.slice(1);
 
 // Draws into a new element of `root`. `label` says what the chart shows, for those who cannot see it. The option is
-// ECharts' own; what all charts share is added here. `tip` says what hovering tells of a datum, `onclick` what a click does.
+// ECharts' own; what all charts share is added here. `tip` says what hovering tells of a datum, `onclick` what a click
+// does.
 function drawChart(root, label, option, { tip, height = 360, onclick = null }) {
   if (typeof echarts === "undefined") {
     root.append(h("p", { class: "note" }, NO_CHARTS));
@@ -64,14 +65,19 @@ function drawChart(root, label, option, { tip, height = 360, onclick = null }) {
     backgroundColor: "transparent",
     textStyle: { color: ink, fontFamily: "system-ui, sans-serif" },
     aria: { enabled: true, label: { description: label }, decal: { show: true } },
-    toolbox: { right: 8, feature: { saveAsImage: { title: "save as image", name: "fusebench", backgroundColor: cssColor("--paper"), pixelRatio: 2 } }, iconStyle: { borderColor: soft } },
+    toolbox: { right: 8, feature: { saveAsImage: { title: "save as image", name: "fusebench",
+      backgroundColor: cssColor("--paper"), pixelRatio: 2 } }, iconStyle: { borderColor: soft } },
     ...option,
     // Rich text is drawn into the canvas: the page's policy allows no inline styles.
-    tooltip: { trigger: "item", renderMode: "richText", confine: true, backgroundColor: cssColor("--head"), borderColor: line,
-      textStyle: { color: ink, fontSize: 12 }, formatter: (item) => plainText(tip({ ...item, seriesName: withoutColon(item.seriesName) })) },
+    tooltip: { trigger: "item", renderMode: "richText", confine: true, backgroundColor: cssColor("--head"),
+      borderColor: line,
+      textStyle: { color: ink, fontSize: 12 }, formatter: (item) =>
+        plainText(tip({ ...item, seriesName: withoutColon(item.seriesName) })) },
     legend: option.legend ? {
-      type: "scroll", top: 4, left: 0, right: 50, textStyle: { color: ink }, pageTextStyle: { color: ink }, formatter: withoutColon,
-      ...option.legend, data: option.legend.data?.map((one) => (one.name ? { ...one, name: seriesName(one.name) } : seriesName(one))),
+      type: "scroll", top: 4, left: 0, right: 50, textStyle: { color: ink }, pageTextStyle: { color: ink },
+      formatter: withoutColon,
+      ...option.legend, data: option.legend.data?.map((one) => (one.name ? { ...one, name: seriesName(one.name) }
+        : seriesName(one))),
     } : undefined,
     series: option.series.map((one) => ({ ...one, name: seriesName(one.name) })),
     xAxis: axes(option.xAxis),
@@ -82,7 +88,8 @@ function drawChart(root, label, option, { tip, height = 360, onclick = null }) {
 }
 
 // A line across a chart at { xAxis } or { yAxis }.
-const lineAt = (at, color = "--ink", { type = "solid", ...more } = {}) => ({ silent: true, symbol: "none", animation: false,
+const lineAt = (at, color = "--ink", { type = "solid", ...more } = {}) => ({ silent: true, symbol: "none",
+  animation: false,
   label: { show: false }, lineStyle: { color: cssColor(color), type, width: 1 }, data: [at], ...more });
 
 // Before a part is drawn anew.

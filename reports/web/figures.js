@@ -25,7 +25,8 @@ function logAxis(name, values, { marks = null, format = axisNumber, room = 0.06 
   const at = marks ?? logMarks(min, max);
   return { type: "log", name, min, max,
     axisTick: { customValues: at }, axisLabel: { customValues: at, formatter: format, hideOverlap: true },
-    splitLine: { show: true, lineStyle: { color: cssColor("--line"), opacity: 0.6 } }, minorSplitLine: { show: false } };
+    splitLine: { show: true, lineStyle: { color: cssColor("--line"), opacity: 0.6 } },
+    minorSplitLine: { show: false } };
 }
 
 // An axis of names, from the top down, and the room that it takes beside the chart.
@@ -82,7 +83,8 @@ function choiceButtons(view, key, label, choices, chosen) {
 
 // Of rows, or of cases, without what all of them share; op and dtype stay.
 function shortNames(all) {
-  const split = all.map((one) => [...String(one.case_id).split("/"), one.mode, one.variant].filter((part) => part !== undefined));
+  const split = all.map((one) => [...String(one.case_id).split("/"), one.mode, one.variant]
+    .filter((part) => part !== undefined));
   const counts = countBy(split.flatMap((parts) => distinct(parts)));
   return split.map((parts) => parts.filter((part, i) => i < 2 || counts.get(part) < all.length).join(" "));
 }
@@ -91,7 +93,8 @@ function clipped(text, length) {
   return text.length > length ? `${text.slice(0, length - 1)}\u2026` : text;
 }
 
-// What the samples say of a row's speed-up over another variant: the records call the library's product cublas on the CPU, too.
+// What the samples say of a row's speed-up over another variant: the records call the library's product cublas on the
+// CPU, too.
 function judgeSpeedup(report, row, over) {
   const [value, lo, hi] = ["", "_lo", "_hi"].map((end) => row[`speedup_vs_${over}${end}`]);
   const judged = { value, lo, hi, kind: "unknown", control: controlNear(report, row.median_us) };
@@ -106,6 +109,7 @@ function judgeSpeedup(report, row, over) {
 function controlNear(report, us) {
   const controls = report.header?.controls;
   if (!Array.isArray(controls) || !isKnown(us)) return null;
-  const near = controls.filter((one) => isKnown(one?.ratio) && one.ratio > 0 && one.median_us > us / 3 && one.median_us < us * 3);
+  const near = controls.filter((one) => isKnown(one?.ratio) && one.ratio > 0 && one.median_us > us / 3
+    && one.median_us < us * 3);
   return near.length > 0 ? Math.max(...near.map((one) => Math.max(one.ratio, 1 / one.ratio) - 1)) : null;
 }

@@ -21,7 +21,8 @@ const formatPercent = (part) => {
   // Never rounded to 100% from above: over the budget must look like it.
   return `${part > 1 ? Math.ceil(part * 100) : Math.round(part * 100)}%`;
 };
-const formatSigned = (value, format) => (isKnown(value) ? `${value < 0 ? "\u2212" : "+"}${format(Math.abs(value))}` : NONE);
+const formatSigned = (value, format) => (isKnown(value) ? `${value < 0 ? "\u2212" : "+"}${format(Math.abs(value))}`
+  : NONE);
 
 function formatTimes(value, lo = null, hi = null) {
   if (!isKnown(value)) return NONE;
@@ -50,7 +51,9 @@ const axisBytes = (bytes) => inUnit(bytes, BYTE_UNITS, axisNumber);
 function axisNumber(value) {
   if (!isKnown(value)) return NONE;
   const number = Number(value.toPrecision(4));
-  if (Math.abs(number) >= 1e6 || (number !== 0 && Math.abs(number) < 1e-3)) return number.toExponential().replace("e+", "e");
+  if (Math.abs(number) >= 1e6 || (number !== 0 && Math.abs(number) < 1e-3)) {
+    return number.toExponential().replace("e+", "e");
+  }
   return String(number);
 }
 

@@ -1,6 +1,7 @@
 // Lists of rows, steps and figures: what the parts count, group and pick.
 
-// Lists by key, in the order in which keys are first met. A Map, since names in records may be those of any object's members.
+// Lists by key, in the order in which keys are first met. A Map, since names in records may be those of any object's
+// members.
 function groupBy(list, keyOf) {
   const groups = new Map();
   for (const one of list) {

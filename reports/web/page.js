@@ -1,7 +1,7 @@
 // The page's frame: what is said first, the filters, and the parts, each drawn when it comes into view.
 
-// { id, title, about, keeps?, withoutRows?, isAlways?, render(root, view) }. `view` has { report, state, rows, open } and what the
-// page's look() adds: rows are those that the filters leave, open(row) shows one in its table.
+// { id, title, about, keeps?, withoutRows?, isAlways?, render(root, view) }. `view` has { report, state, rows, open }
+// and what the page's look() adds: rows are those that the filters leave, open(row) shows one in its table.
 class Page {
   constructor(report, { facets, parts, table, search, none }) {
     this.report = report;
@@ -94,7 +94,8 @@ class Page {
     try {
       replaceChildren(body);
       if (this.view.rows.length > 0 || part.withoutRows) part.render(body, this.view);
-      else body.append(h("p", { class: "note" }, this.report.rows.length === 0 ? this.none : "No row is left by the filters."));
+      else body.append(h("p", { class: "note" }, this.report.rows.length === 0 ? this.none
+        : "No row is left by the filters."));
     } catch (error) {
       console.error(error);
       body.append(h("p", { class: "warning" }, `This part could not be drawn: ${error.message}`));
@@ -149,7 +150,8 @@ class RunPage extends Page {
   }
 
   said() {
-    return [countsOf(this.report), this.report.warnings.map((text) => h("p", { class: "warning" }, `Warning: ${text}`))];
+    return [countsOf(this.report),
+      this.report.warnings.map((text) => h("p", { class: "warning" }, `Warning: ${text}`))];
   }
 
   look(rows) {
@@ -164,7 +166,8 @@ function themeButton(state) {
   const names = { "": "system", dark: "dark", light: "light" };
   const button = h("button", { type: "button", id: "theme", title: "colours: the system's, dark or light" });
   const tell = () => { button.textContent = `colours: ${Object.hasOwn(names, state.get("theme")) ? names[state.get("theme")] : "system"}`; };
-  button.addEventListener("click", () => { state.set({ theme: Object.hasOwn(next, state.get("theme")) ? next[state.get("theme")] : "" }); tell(); });
+  button.addEventListener("click",
+    () => { state.set({ theme: Object.hasOwn(next, state.get("theme")) ? next[state.get("theme")] : "" }); tell(); });
   state.listen(tell);
   tell();
   return button;
@@ -182,11 +185,15 @@ class Filters {
     const all = () => state.set({ q: "", row: "", ...Object.fromEntries(state.facets.map((facet) => [facet, []])) });
     const reset = h("button", { type: "button", id: "reset", onclick: all }, "show all");
     document.addEventListener("keydown", (event) => {
-      if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName)) return;
+      if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey
+        || /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName)) {
+        return;
+      }
       event.preventDefault();
       this.search.focus();
     });
-    this.form = h("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() }, this.search, this.facets, this.shown, reset);
+    this.form = h("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
+      this.search, this.facets, this.shown, reset);
   }
 
   // `count` rows are left.
@@ -210,7 +217,8 @@ function facetButtons(facet, rows, state) {
   const toggle = (value) => state.set({ [facet]: toggled(chosen, value), row: "" });
   const choices = [...counts].sort(([a], [b]) => order.indexOf(a) - order.indexOf(b))
     .map(([value, count]) => [value, value, plural(count, "row")]);
-  return buttonGroup(facet, choices, { "data-facet": facet, isPressed: (value) => chosen.includes(value), press: toggle });
+  return buttonGroup(facet, choices, { "data-facet": facet, isPressed: (value) => chosen.includes(value),
+    press: toggle });
 }
 
 function applyTheme(theme) {
@@ -251,7 +259,8 @@ const MOST_CHOICES = 200;
 function chooser(label, all, chosen, { textOf, choose, before = null, after = null }) {
   const first = Math.max(0, Math.min(all.indexOf(chosen) - MOST_CHOICES / 2, all.length - MOST_CHOICES));
   const offered = all.slice(first, first + MOST_CHOICES);
-  const select = h("select", { "aria-label": label, class: "case", onchange: (event) => choose(offered[event.target.selectedIndex]) },
+  const select = h("select", { "aria-label": label, class: "case", onchange: (event) =>
+    choose(offered[event.target.selectedIndex]) },
     offered.map((one) => h("option", { selected: one === chosen }, textOf(one))));
   const others = all.length - offered.length;
   return h("p", { class: "chooser" }, before, select, after,
@@ -263,7 +272,8 @@ function caseChooser({ state, groups, selected }) {
   const choose = (group) => state.set({ case: group.key });
   const step = (by, text, label) => {
     const next = groups[groups.indexOf(selected) + by];
-    return h("button", { type: "button", "aria-label": label, disabled: next === undefined, onclick: () => choose(next) }, text);
+    return h("button", { type: "button", "aria-label": label, disabled: next === undefined,
+      onclick: () => choose(next) }, text);
   };
   return chooser("case", groups, selected, { textOf: (group) => group.key, choose,
     before: step(-1, "\u2190", "previous case"), after: step(1, "\u2192", "next case") });
@@ -274,12 +284,14 @@ function focusPath(element) {
   const section = element?.closest?.("section[id], form");
   if (!section) return null;
   const same = [...section.querySelectorAll("button, select, input, [tabindex]")];
-  return { section: section.id ? `#${section.id}` : "form", at: same.indexOf(element), tag: element.tagName, text: element.textContent };
+  return { section: section.id ? `#${section.id}` : "form", at: same.indexOf(element), tag: element.tagName,
+    text: element.textContent };
 }
 
 function refocus(path) {
   if (path === null || document.activeElement !== document.body) return;
   const all = [...(document.querySelector(path.section)?.querySelectorAll("button, select, input, [tabindex]") ?? [])];
-  const same = all[path.at]?.tagName === path.tag ? all[path.at] : all.find((one) => one.tagName === path.tag && one.textContent === path.text);
+  const same = all[path.at]?.tagName === path.tag ? all[path.at] : all.find((one) => one.tagName === path.tag
+    && one.textContent === path.text);
   same?.focus({ preventScroll: true });
 }

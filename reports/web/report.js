@@ -4,8 +4,8 @@ function readData() {
   return JSON.parse(document.getElementById("records").textContent);
 }
 
-// Rows come as arrays in the order of their columns, to keep the page small, and are read where they lie; what is in a row beside
-// its columns comes as text. Of ten thousand rows most is never looked at.
+// Rows come as arrays in the order of their columns, to keep the page small, and are read where they lie; what is in a
+// row beside its columns comes as text. Of ten thousand rows most is never looked at.
 function readerOf(names) {
   class Reader {
     constructor(values) {
@@ -18,9 +18,11 @@ function readerOf(names) {
 
 function decodeReport(data) {
   const columns = data.columns.map(([name, unit, description, reason]) => ({ name, unit, description, reason }));
-  const stepColumns = data.step_columns.map(([name, unit, description, reason]) => ({ name, unit, description, reason }));
+  const stepColumns = data.step_columns.map(([name, unit, description, reason]) => ({ name, unit, description,
+    reason }));
   const Step = stepReader(stepColumns.map((column) => column.name));
-  const Row = rowReader(columns.map((column) => column.name), { Step, Tensor: readerOf(data.tensor_keys), Mutant: readerOf(data.mutant_keys) });
+  const Row = rowReader(columns.map((column) => column.name), { Step, Tensor: readerOf(data.tensor_keys),
+    Mutant: readerOf(data.mutant_keys) });
   const rows = data.rows.map((packed, index) => new Row(packed, index));
   return { ...data, columns, stepColumns, rows, groups: groupByCase(rows) };
 }

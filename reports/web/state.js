@@ -57,7 +57,9 @@ class State {
 
 function filteredRows(report, state) {
   const words = state.get("q").toLowerCase().split(/\s+/).filter(Boolean);
-  const chosen = state.facets.map((facet) => [facet, new Set(state.get(facet))]).filter(([, values]) => values.size > 0);
+  const chosen = state.facets.map((facet) => [facet, new Set(state.get(facet))])
+    .filter(([, values]) => values.size > 0);
   return report.rows.filter((row) =>
-    chosen.every(([facet, values]) => values.has(String(row[facet]))) && words.every((one) => row.search.includes(one)));
+    chosen.every(([facet, values]) => values.has(String(row[facet])))
+      && words.every((one) => row.search.includes(one)));
 }

@@ -50,20 +50,33 @@ const correctPart = (part, whole) => (whole > 0 ? `${part} of ${whole}` : NONE);
 function correctTiles(view) {
   const sums = correctSums(view.rows);
   const why = (name) => correctFirstReason(view, name);
-  const tile = (id, title, text, sentence, isBad = false) => h("div", { class: "tile", "data-tile": id }, h("div", { class: "soft" }, title), h("strong", {}, text), h("p", { class: isBad ? "bad" : null }, sentence));
+  const tile = (id, title, text, sentence, isBad = false) => h("div", { class: "tile", "data-tile": id },
+    h("div", { class: "soft" }, title), h("strong", {}, text), h("p", { class: isBad ? "bad" : null }, sentence));
   const over = view.rows.filter((row) => row.error_share > 1).length;
   const help = (name) => columnHelp(view.report, name);
   return h("div", { class: "tiles", id: "correct-tiles" },
-    tile("worst", ["worst error / ", word("budget")], sums.worst === null ? NONE : correctShareText(sums.worst.error_share),
-      sums.worst === null ? `Nothing was checked: ${why("rel_l2")}.` : [over > 0 ? `${plural(over, "row")} over the budget. The worst: ` : "Nearest to its budget: ", rowLink(view, sums.worst)], over > 0),
-    tile("checked", h("abbr", { title: help("rows_checked") }, "token rows checked"), sums.total > 0 ? correctPercentDown(sums.checked / sums.total) : NONE,
-      sums.total > 0 ? `${sums.checked} of ${sums.total} in ${plural(sums.checkedRows, "row")}${sums.checked < sums.total ? "; the others are held against naive's" : ""}.` : `Not known: ${why("rows_checked")}.`),
-    tile("deterministic", h("abbr", { title: help("deterministic") }, "deterministic"), correctPart(sums.same, sums.sameKnown),
-      sums.sameKnown === 0 ? `Not known: ${why("deterministic")}.` : sums.same === sums.sameKnown ? "Every launch gave the same bits." : `${plural(sums.sameKnown - sums.same, "row")} gave other bits when launched again.`),
-    tile("seed_allclose", h("abbr", { title: help("seed_allclose") }, "within the seed's own tolerance"), correctPart(sums.close, sums.closeKnown),
-      sums.closeKnown === 0 ? `Not known: ${why("seed_allclose")}.` : sums.close === sums.closeKnown ? "All of them." : "It decides nothing: 2e-3 is the same for every dtype, so that bf16 often cannot meet it."),
-    tile("nonfinite", h("abbr", { title: help("nonfinite") }, "NaN or infinite elements"), sums.known > 0 ? String(sums.nonfinite) : NONE,
-      sums.known === 0 ? `Not known: ${why("nonfinite")}.` : sums.nonfinite === 0 ? "None where the reference has none." : "Where the reference has none.", sums.nonfinite > 0),
+    tile("worst", ["worst error / ", word("budget")], sums.worst === null ? NONE
+      : correctShareText(sums.worst.error_share),
+      sums.worst === null ? `Nothing was checked: ${why("rel_l2")}.`
+        : [over > 0 ? `${plural(over, "row")} over the budget. The worst: ` : "Nearest to its budget: ",
+          rowLink(view, sums.worst)], over > 0),
+    tile("checked", h("abbr", { title: help("rows_checked") }, "token rows checked"),
+      sums.total > 0 ? correctPercentDown(sums.checked / sums.total) : NONE,
+      sums.total > 0
+        ? `${sums.checked} of ${sums.total} in ${plural(sums.checkedRows, "row")}${sums.checked < sums.total ? "; the others are held against naive's" : ""}.` : `Not known: ${why("rows_checked")}.`),
+    tile("deterministic", h("abbr", { title: help("deterministic") }, "deterministic"),
+      correctPart(sums.same, sums.sameKnown),
+      sums.sameKnown === 0 ? `Not known: ${why("deterministic")}.` : sums.same === sums.sameKnown
+        ? "Every launch gave the same bits."
+        : `${plural(sums.sameKnown - sums.same, "row")} gave other bits when launched again.`),
+    tile("seed_allclose", h("abbr", { title: help("seed_allclose") }, "within the seed's own tolerance"),
+      correctPart(sums.close, sums.closeKnown),
+      sums.closeKnown === 0 ? `Not known: ${why("seed_allclose")}.` : sums.close === sums.closeKnown ? "All of them."
+        : "It decides nothing: 2e-3 is the same for every dtype, so that bf16 often cannot meet it."),
+    tile("nonfinite", h("abbr", { title: help("nonfinite") }, "NaN or infinite elements"),
+      sums.known > 0 ? String(sums.nonfinite) : NONE,
+      sums.known === 0 ? `Not known: ${why("nonfinite")}.` : sums.nonfinite === 0 ? "None where the reference has none."
+        : "Where the reference has none.", sums.nonfinite > 0),
     correctMutantTile(view, tile));
 }
 
@@ -79,11 +92,13 @@ function correctFirstReason(view, name) {
 }
 
 function correctFailures(view) {
-  const failed = view.rows.filter((row) => ["fail", "no_power"].includes(row.verdict) || row.error_share > 1 || row.nonfinite > 0);
+  const failed = view.rows.filter((row) => ["fail", "no_power"].includes(row.verdict) || row.error_share > 1
+    || row.nonfinite > 0);
   if (failed.length === 0) return null;
   const shown = failed.slice(0, CORRECT_NAMED);
   // The first part has shown them already.
-  return h("details", { id: "correct-failures" }, h("summary", { class: "fail" }, `${plural(failed.length, "row")} that the check does not let pass, with reasons`),
+  return h("details", { id: "correct-failures" },
+    h("summary", { class: "fail" }, `${plural(failed.length, "row")} that the check does not let pass, with reasons`),
     failedRowsTable(view, "rows that the check does not let pass", shown), andMore(failed, shown));
 }
 
@@ -99,7 +114,8 @@ function correctCharts(root, view) {
   const variants = distinct(known, (row) => row.variant);
   const shown = correctThinned(known);
   append(root, [h("h3", {}, "Error as a part of its budget"), shown.length < known.length
-    ? h("p", { class: "soft" }, `${shown.length} of ${plural(known.length, "row")} are drawn: the worst of each kind, and an even choice of the others.`) : null]);
+    ? h("p", { class: "soft" },
+      `${shown.length} of ${plural(known.length, "row")} are drawn: the worst of each kind, and an even choice of the others.`) : null]);
   // Both places are there before a chart takes its width from one.
   const frames = ERROR_MEASURES.map(() => h("div"));
   root.append(h("div", { class: "pair" }, frames));
@@ -133,57 +149,81 @@ function correctChart(root, view, name, { kinds, variants, shown }) {
   const series = variants.map((variant, i) => {
     const style = variantStyle(view.report, variant);
     const data = [];
-    shown.forEach((row, at) => { if (row.variant === variant && shares[at] !== null) data.push({ value: [place(shares[at]), kinds.indexOf(correctKind(row))], row: row.index }); });
-    return { name: variant, type: "scatter", symbol: style.symbol, symbolSize: 8, symbolOffset: [0, (i - (variants.length - 1) / 2) * beside], itemStyle: { color: style.color, opacity: 0.7 }, data,
+    shown.forEach((row, at) => { if (row.variant === variant
+      && shares[at] !== null) data.push({ value: [place(shares[at]), kinds.indexOf(correctKind(row))],
+        row: row.index }); });
+    return { name: variant, type: "scatter", symbol: style.symbol, symbolSize: 8,
+      symbolOffset: [0, (i - (variants.length - 1) / 2) * beside],
+      itemStyle: { color: style.color, opacity: 0.7 }, data,
       markLine: i > 0 ? undefined : lineAt({ xAxis: 1 }, "--bad",
         { label: { formatter: "budget", color: cssColor("--bad"), position: "start" } }) };
   });
   drawChart(root, `${name} / its budget by op, dtype and variant; the figures are in the table below`, {
-    title: { text: `${name} / its budget`, left: 0, top: 0, textStyle: { fontSize: 13, fontWeight: 600, color: cssColor("--ink") } },
+    title: { text: `${name} / its budget`, left: 0, top: 0, textStyle: { fontSize: 13, fontWeight: 600,
+      color: cssColor("--ink") } },
     grid: { left: room, right: 24, top: 62, bottom: 44 },
     legend: { top: 20 },
-    xAxis: { type: "log", min: 10 ** Math.floor(Math.log10(least)), max: most <= 2 ? 2 : 10 ** Math.ceil(Math.log10(most)), axisLabel: { formatter: (value) => String(Number(value.toPrecision(3))) } },
+    xAxis: { type: "log", min: 10 ** Math.floor(Math.log10(least)),
+      max: most <= 2 ? 2 : 10 ** Math.ceil(Math.log10(most)),
+      axisLabel: { formatter: (value) => String(Number(value.toPrecision(3))) } },
     yAxis: { ...axis, splitLine: { show: true, lineStyle: { color: cssColor("--line"), opacity: 0.5 } } },
     series,
-  }, { height: 120 + kinds.length * 34, tip: (item) => correctTip(view.report.rows[item.data.row], name), onclick: opensRow(view) });
+  }, { height: 120 + kinds.length * 34, tip: (item) => correctTip(view.report.rows[item.data.row], name),
+  onclick: opensRow(view) });
 }
 
 function correctTip(row, name) {
   const share = errorShare(row, name);
   const said = share === 0 ? "exact" : correctShareText(share);
   return [row.key, row.variant, `${name} ${correctError(row[name])} of ${correctError(row[`budget_${name}`])}: ${said}`,
-    `token rows checked: ${row.rows_checked} of ${row.rows_total}`, `verdict: ${row.verdict}`, "click: show it in the table"].join("\n");
+    `token rows checked: ${row.rows_checked} of ${row.rows_total}`, `verdict: ${row.verdict}`,
+    "click: show it in the table"].join("\n");
 }
 
-const correctError = (value) => (!isKnown(value) ? NONE : value === 0 ? "0" : value < 0.01 ? value.toExponential(2) : value.toPrecision(3));
+const correctError = (value) => (!isKnown(value) ? NONE : value === 0 ? "0" : value < 0.01 ? value.toExponential(2)
+  : value.toPrecision(3));
 
 // --- tables ---
 
 function correctTable(view) {
   const kinds = groupBy(view.rows, (row) => JSON.stringify([row.op, row.dtype, row.variant]));
   const help = (name) => columnHelp(view.report, name);
-  const head = ["op", "dtype", "variant", n("rows"), n("passed"), n("worst rel_l2 / budget", help("rel_l2")), n("worst max_abs / budget", help("max_abs")), n("token rows checked", help("rows_checked")),
-    n("deterministic", help("deterministic")), n("seed_allclose", help("seed_allclose")), n("nonfinite", help("nonfinite")), "nearest to its budget"];
+  const head = ["op", "dtype", "variant", n("rows"), n("passed"), n("worst rel_l2 / budget", help("rel_l2")),
+    n("worst max_abs / budget", help("max_abs")), n("token rows checked", help("rows_checked")),
+    n("deterministic", help("deterministic")), n("seed_allclose", help("seed_allclose")),
+    n("nonfinite", help("nonfinite")), "nearest to its budget"];
   const lines = [...kinds.values()].slice(0, CORRECT_LINES).map((rows) => {
     const sums = correctSums(rows);
     const passed = rows.filter((row) => row.verdict === "pass").length;
     const why = rows.find((row) => row.check_reason)?.check_reason ?? rows.find((row) => row.reason)?.reason;
-    const share = (value) => n(value > 1 ? h("span", { class: "fail" }, correctShareText(value)) : correctShareText(value), value === null ? why : null);
-    const count = (part, whole, name) => n(part < whole && name === "deterministic" ? h("span", { class: "note" }, correctPart(part, whole)) : correctPart(part, whole), whole === 0 ? reasonOf(view.report, rows[0], name) : null);
-    return [rows[0].op, rows[0].dtype, rows[0].variant, n(String(rows.length)), n(passed < rows.length ? h("span", { class: "note" }, String(passed)) : String(passed)), share(sums.shares[0]), share(sums.shares[1]),
-      sums.total > 0 ? n(`${sums.checked} of ${sums.total}`) : n(NONE, why), count(sums.same, sums.sameKnown, "deterministic"), count(sums.close, sums.closeKnown, "seed_allclose"),
-      sums.known > 0 ? n(sums.nonfinite > 0 ? h("span", { class: "fail" }, String(sums.nonfinite)) : "0") : n(NONE, why), sums.worst ? rowLink(view, sums.worst, breakable(sums.worst.case_id)) : NONE];
+    const share = (value) => n(value > 1 ? h("span", { class: "fail" }, correctShareText(value))
+      : correctShareText(value), value === null ? why : null);
+    const count = (part, whole, name) => n(part < whole && name === "deterministic" ? h("span", { class: "note" },
+      correctPart(part, whole)) : correctPart(part, whole), whole === 0 ? reasonOf(view.report, rows[0], name) : null);
+    return [rows[0].op, rows[0].dtype, rows[0].variant, n(String(rows.length)),
+      n(passed < rows.length ? h("span", { class: "note" }, String(passed)) : String(passed)), share(sums.shares[0]),
+      share(sums.shares[1]),
+      sums.total > 0 ? n(`${sums.checked} of ${sums.total}`) : n(NONE, why),
+      count(sums.same, sums.sameKnown, "deterministic"), count(sums.close, sums.closeKnown, "seed_allclose"),
+      sums.known > 0 ? n(sums.nonfinite > 0 ? h("span", { class: "fail" }, String(sums.nonfinite)) : "0")
+        : n(NONE, why), sums.worst ? rowLink(view, sums.worst, breakable(sums.worst.case_id)) : NONE];
   });
-  return h("details", { id: "correct-kinds", open: lines.length <= 12 }, h("summary", {}, `By op, dtype and variant (${kinds.size})`),
+  return h("details", { id: "correct-kinds", open: lines.length <= 12 },
+    h("summary", {}, `By op, dtype and variant (${kinds.size})`),
     table("correctness by op, dtype and variant", head, lines), andMore([...kinds], lines));
 }
 
 function correctWorst(view) {
-  const known = view.rows.filter((row) => row.error_share !== null).sort((a, b) => (a.error_share === b.error_share ? 0 : b.error_share - a.error_share));
+  const known = view.rows.filter((row) => row.error_share !== null)
+    .sort((a, b) => (a.error_share === b.error_share ? 0 : b.error_share - a.error_share));
   if (known.length === 0) return null;
   const lines = known.slice(0, CORRECT_WORST);
-  return h("details", { id: "correct-worst" }, h("summary", {}, known.length > lines.length ? `The ${lines.length} rows nearest to their budgets, of ${known.length}` : "Every row, nearest to its budget first"),
-    table("rows nearest to their budgets", ["row", "verdict", n("rel_l2"), n("budget"), n("share"), n("max_abs"), n("budget"), n("share"), n("token rows checked")], lines.map((row) => [
+  return h("details", { id: "correct-worst" },
+    h("summary", {}, known.length > lines.length
+      ? `The ${lines.length} rows nearest to their budgets, of ${known.length}`
+      : "Every row, nearest to its budget first"),
+    table("rows nearest to their budgets", ["row", "verdict", n("rel_l2"), n("budget"), n("share"), n("max_abs"),
+      n("budget"), n("share"), n("token rows checked")], lines.map((row) => [
       rowLink(view, row), verdictText(row.verdict),
       ...ERROR_MEASURES.flatMap((name) => [correctError(row[name]), correctError(row[`budget_${name}`]),
         correctShareText(errorShare(row, name))].map((text) => n(text))),
@@ -192,9 +232,12 @@ function correctWorst(view) {
 
 // Rows that passed and yet want a look, by name.
 function correctOddities(view) {
-  return [["correct-changing", "not deterministic: launched again, they gave other bits, which were judged anew", view.rows.filter((row) => row.deterministic === false)],
-    ["correct-far", "not within the seed's own tolerance of 2e-3", view.rows.filter((row) => row.seed_allclose === false)]]
-    .filter(([, , rows]) => rows.length > 0).map(([id, text, rows]) => h("details", { id }, h("summary", {}, `${plural(rows.length, "row")} ${text}`),
+  return [["correct-changing", "not deterministic: launched again, they gave other bits, which were judged anew",
+    view.rows.filter((row) => row.deterministic === false)],
+    ["correct-far", "not within the seed's own tolerance of 2e-3",
+      view.rows.filter((row) => row.seed_allclose === false)]]
+    .filter(([, , rows]) => rows.length > 0)
+      .map(([id, text, rows]) => h("details", { id }, h("summary", {}, `${plural(rows.length, "row")} ${text}`),
       h("ul", {}, rows.slice(0, CORRECT_WORST).map((row) =>
         h("li", {}, rowLink(view, row), row.verdict === "pass" ? null : [" ", verdictText(row.verdict)]))),
       andMore(rows, rows.slice(0, CORRECT_WORST))));
@@ -202,8 +245,8 @@ function correctOddities(view) {
 
 // --- mutants ---
 
-// A case's variants share its check, so that a mutant counts once a case. By name: in how many cases it was rejected, left out as
-// equivalent, or let through.
+// A case's variants share its check, so that a mutant counts once a case. By name: in how many cases it was rejected,
+// left out as equivalent, or let through.
 function correctMutantCounts(rows) {
   const cases = [...groupBy(rows, (row) => row.case_id).values()].map((own) => {
     const mutants = new Map();
@@ -216,7 +259,8 @@ function correctMutantCounts(rows) {
   });
   const names = [...groupBy(cases.flat(), (mutant) => mutant.name)].map(([name, all]) => {
     const of = (outcome) => all.filter((mutant) => mutant.outcome === outcome).length;
-    const through = all.filter((mutant) => !["rejected", "equivalent"].includes(mutant.outcome)).map((mutant) => mutant.row);
+    const through = all.filter((mutant) => !["rejected", "equivalent"].includes(mutant.outcome))
+      .map((mutant) => mutant.row);
     return { name, rejected: of("rejected"), equivalent: of("equivalent"), through };
   });
   return { names, proved: cases.filter((mutants) => mutants.length > 0).length, cases: cases.length };
@@ -234,7 +278,10 @@ function correctMutantTile(view, tile) {
   const counts = correctMutantCounts(view.rows);
   const sums = correctMutantSums(counts);
   const title = h("abbr", { title: CORRECT_MUTANTS }, "wrong outputs rejected");
-  if (counts.proved === 0) return tile("mutants", title, NONE, `The check was not tried on wrong outputs: ${correctFirstReason(view, "mutants_tried")}.`);
+  if (counts.proved === 0) {
+    return tile("mutants", title, NONE,
+      `The check was not tried on wrong outputs: ${correctFirstReason(view, "mutants_tried")}.`);
+  }
   const through = counts.names.filter((one) => one.through.length > 0).map((one) => one.name);
   return tile("mutants", title, `${sums.rejected} of ${sums.tried}`,
     sums.through > 0 ? `${sums.through} let through: ${through.slice(0, CORRECT_NAMED).join("; ")}.`
@@ -248,10 +295,14 @@ function correctMutants(view) {
   const sorted = [...counts.names].sort((a, b) => b.through.length - a.through.length);
   const lines = sorted.slice(0, CORRECT_LINES).map((one) => [
     one.name, n(String(one.rejected + one.through.length)), n(String(one.rejected)), n(String(one.equivalent)),
-    n(one.through.length > 0 ? h("span", { class: "fail" }, String(one.through.length)) : "0"), one.through.length > 0 ? rowLink(view, one.through[0]) : ""]);
+    n(one.through.length > 0 ? h("span", { class: "fail" }, String(one.through.length)) : "0"), one.through.length > 0
+      ? rowLink(view, one.through[0]) : ""]);
   return h("details", { id: "correct-mutants", open: sums.through > 0 },
-    h("summary", {}, `Proof that the check can fail: ${sums.tried} wrong outputs tried in ${plural(counts.proved, "case")}, ${sums.rejected} rejected, ${sums.through} let through`),
-    h("p", { class: "soft" }, `A wrong output is what a kernel with one mistake would leave. ${sums.equivalent} more were not tried, since they leave their case's exact result as it is. A case's variants share its check, so each counts once a case.`),
-    table("wrong outputs", ["wrong output", n("cases tried"), n("rejected"), n("equivalent"), n("let through"), "in"], lines),
+    h("summary", {},
+      `Proof that the check can fail: ${sums.tried} wrong outputs tried in ${plural(counts.proved, "case")}, ${sums.rejected} rejected, ${sums.through} let through`),
+    h("p", { class: "soft" },
+      `A wrong output is what a kernel with one mistake would leave. ${sums.equivalent} more were not tried, since they leave their case's exact result as it is. A case's variants share its check, so each counts once a case.`),
+    table("wrong outputs", ["wrong output", n("cases tried"), n("rejected"), n("equivalent"), n("let through"), "in"],
+      lines),
     andMore(sorted, lines, ""));
 }

@@ -1,16 +1,21 @@
-// Every row that the filters leave. Only the lines in view are in the document, so that ten thousand rows scroll as ten do.
+// Every row that the filters leave. Only the lines in view are in the document, so that ten thousand rows scroll as ten
+// do.
 
 const LINE_PX = 28;
 const LINES_BEYOND = 12; // drawn above and below what is in view
 const LINES_ON_PAPER = 300;
 const LINE_GROUPS = ["op", "variant", "verdict", "dtype", "mode", "case_id"];
-const USUAL_COLUMNS = ["case_id", "variant", "mode", "verdict", "median_us", "ci95_rel", "speedup_vs_cublas", "speedup_vs_naive", "floor_share",
+const USUAL_COLUMNS = ["case_id", "variant", "mode", "verdict", "median_us", "ci95_rel", "speedup_vs_cublas",
+  "speedup_vs_naive", "floor_share",
   "measured_bytes", "bytes_modelled", "error_share", "workspace_bytes", "launches"];
 // What the page makes of other columns, and which it stands behind.
 const MADE_COLUMNS = [
   { after: "load", name: "mode", unit: "", description: "cache, graph and load together", reason: "" },
-  { after: "budget_max_abs", name: "error_share", unit: "", description: "the larger of rel_l2 and max_abs, each over its budget: up to 100% passes", reason: "check_reason" },
-  { after: "dram_write_bytes", name: "measured_bytes", unit: "bytes", description: "dram_read_bytes + dram_write_bytes: all that crossed to and from HBM, by the counters", reason: "traffic_reason" },
+  { after: "budget_max_abs", name: "error_share", unit: "",
+    description: "the larger of rel_l2 and max_abs, each over its budget: up to 100% passes", reason: "check_reason" },
+  { after: "dram_write_bytes", name: "measured_bytes", unit: "bytes",
+    description: "dram_read_bytes + dram_write_bytes: all that crossed to and from HBM, by the counters",
+    reason: "traffic_reason" },
 ];
 const SHARE_DIGITS = { floor_share: 0, error_share: 0, ci95_rel: 2 };
 const SHOWN_UNITS = { bytes: "MB", FLOP: "GFLOP" };
@@ -60,7 +65,9 @@ function figureText(column, object) {
   if (typeof value !== "number") return String(value);
   if (column.unit === "bytes") return formatMb(value);
   if (column.unit === "FLOP") return fourDigits(value / 1e9);
-  if (column.name.startsWith("speedup_")) return formatTimes(value, object[`${column.name}_lo`], object[`${column.name}_hi`]);
+  if (column.name.startsWith("speedup_")) {
+    return formatTimes(value, object[`${column.name}_lo`], object[`${column.name}_hi`]);
+  }
   const digits = SHARE_DIGITS[column.name];
   if (digits === undefined) return column.unit === "" ? plainFigure(value) : fourDigits(value);
   return digits > 0 ? `${(100 * value).toFixed(digits)}%` : value === Infinity ? "\u221e" : formatPercent(value);
@@ -71,7 +78,9 @@ function figureCell(report, column, object, columns, isFigure = column.unit !== 
   const value = object[column.name];
   const text = figureText(column, object);
   const css = typeof value === "number" ? "n" : null;
-  if (isMissing(value)) return { text, title: whyMissing(report, object, column, columns), class: isFigure ? "n soft" : "soft" };
+  if (isMissing(value)) {
+    return { text, title: whyMissing(report, object, column, columns), class: isFigure ? "n soft" : "soft" };
+  }
   const title = typeof value === "number" && column.unit ? `${value} ${unitText(column.unit)}` : String(value);
   if (column.name === "verdict") return { text: verdictText(value), title: object.reason ?? title, class: css };
   if (column.name === "error_share" && value > 1) return { text, title, class: "n fail" };
@@ -86,7 +95,8 @@ function headWords(report, name) {
 }
 
 function headCell(report, column, columns) {
-  return { words: headWords(report, column.name), unit: shownUnit(column.unit), title: columnHelp(report, column.name, columns) };
+  return { words: headWords(report, column.name), unit: shownUnit(column.unit), title: columnHelp(report, column.name,
+    columns) };
 }
 
 // --- which lines, in which order ---
@@ -143,7 +153,8 @@ class RowGrid {
     this.heads = h("tr", { "aria-rowindex": "1" });
     this.widths = h("colgroup");
     this.body = h("tbody", { onclick: (event) => this.onClick(event) });
-    this.grid = h("table", { role: "grid", tabindex: "0", "aria-label": "rows: arrow keys move, Enter opens", onkeydown: (event) => this.onKey(event) },
+    this.grid = h("table", { role: "grid", tabindex: "0", "aria-label": "rows: arrow keys move, Enter opens",
+      onkeydown: (event) => this.onKey(event) },
       this.widths, h("thead", { onkeydown: (event) => this.onHeadKey(event) }, this.heads), this.body);
     this.sizer = h("div", {}, this.grid);
     this.scroller = h("div", { class: "rows-scroller", onscroll: () => this.drawLines() }, this.sizer);
@@ -160,7 +171,8 @@ class RowGrid {
 
   tools() {
     const select = h("select", { onchange: () => this.groupBy(select.value) },
-      ["", ...LINE_GROUPS].map((name) => h("option", { value: name, selected: name === this.group }, name || "nothing")));
+      ["", ...LINE_GROUPS].map((name) => h("option", { value: name, selected: name === this.group },
+        name || "nothing")));
     this.fold = h("button", { type: "button", class: "fold", onclick: () => this.setAllOpen(!this.isAnyOpen()) });
     this.told = h("span", { class: "soft", "aria-live": "polite" });
     return h("div", { class: "rows-tools" },
@@ -170,12 +182,15 @@ class RowGrid {
 
   chooser() {
     this.summary = h("summary");
-    this.boxes = this.all.map((column) => h("input", { type: "checkbox", value: column.name, onchange: (event) => this.toggle(column.name, event.target.checked) }));
+    this.boxes = this.all.map((column) => h("input", { type: "checkbox", value: column.name, onchange: (event) =>
+      this.toggle(column.name, event.target.checked) }));
     return h("details", { class: "rows-columns" }, this.summary,
       h("p", {},
         h("button", { type: "button", onclick: () => this.choose("") }, "the usual columns"), " ",
-        h("button", { type: "button", onclick: () => this.choose(this.all.map((column) => column.name).join(",")) }, "all columns")),
-      h("div", { class: "boxes" }, this.all.map((column, i) => h("label", { title: columnHelp(this.report, column.name, this.all) }, this.boxes[i], " ", column.name))));
+        h("button", { type: "button", onclick: () => this.choose(this.all.map((column) => column.name).join(",")) },
+          "all columns")),
+      h("div", { class: "boxes" }, this.all.map((column, i) =>
+        h("label", { title: columnHelp(this.report, column.name, this.all) }, this.boxes[i], " ", column.name))));
   }
 
   // A column that is added comes last, where it can be seen coming.
@@ -224,7 +239,8 @@ class RowGrid {
     for (const box of this.boxes) box.checked = this.columns.some((column) => column.name === box.value);
     this.fold.hidden = this.group === "";
     this.fold.textContent = this.isAnyOpen() ? "close all groups" : "open all groups";
-    this.told.textContent = this.sort === null ? "in the run's order" : `sorted by ${this.sort.name}, ${this.sort.isDescending ? "largest" : "smallest"} first`;
+    this.told.textContent = this.sort === null ? "in the run's order"
+      : `sorted by ${this.sort.name}, ${this.sort.isDescending ? "largest" : "smallest"} first`;
     for (const head of this.heads.children) {
       const isSorted = head.dataset.column === this.sort?.name;
       head.setAttribute("aria-sort", isSorted ? (this.sort.isDescending ? "descending" : "ascending") : "none");
@@ -235,7 +251,8 @@ class RowGrid {
 
   drawHeads() {
     const sample = this.sample();
-    this.figures = new Set(this.columns.map((column) => column.name).filter((name) => this.view.rows.some((row) => typeof row[name] === "number")));
+    this.figures = new Set(this.columns.map((column) => column.name)
+      .filter((name) => this.view.rows.some((row) => typeof row[name] === "number")));
     replaceChildren(this.heads, this.columns.map((column, i) => this.head(column, i)));
     const widths = this.columns.map((column) => this.widthOf(column, sample));
     replaceChildren(this.widths, widths.map((width) => {
@@ -249,8 +266,10 @@ class RowGrid {
   // One head is reached by Tab, the others by arrows from there.
   head(column, i) {
     const { words, unit, title } = headCell(this.report, column, this.all);
-    return h("th", { scope: "col", "data-column": column.name, title, class: this.figures.has(column.name) ? "n" : null },
-      h("button", { type: "button", tabindex: i === 0 ? "0" : "-1", onclick: () => this.sortBy(column.name) }, h("span", {}, words), h("small", {}, unit)));
+    return h("th", { scope: "col", "data-column": column.name, title, class: this.figures.has(column.name) ? "n"
+      : null },
+      h("button", { type: "button", tabindex: i === 0 ? "0" : "-1", onclick: () => this.sortBy(column.name) },
+        h("span", {}, words), h("small", {}, unit)));
   }
 
   onHeadKey(event) {
@@ -276,7 +295,8 @@ class RowGrid {
     const longest = (texts) => texts.reduce((best, text) => (text.length > best.length ? text : best), "");
     const head = headCell(this.report, column, this.all);
     const figures = this.pen.measureText(longest(sample.map((row) => figureText(column, row)))).width;
-    const words = 1.1 * this.pen.measureText(longest([...head.words.split(" "), head.unit])).width + 12; // bold, and the mark of the order
+    const words = 1.1 * this.pen.measureText(longest([...head.words.split(" "), head.unit])).width
+      + 12; // bold, and the mark of the order
     return Math.ceil(Math.min(Math.max(figures + (column.name === "variant" ? 14 : 0), words, 40), 350)) + 20;
   }
 
@@ -316,7 +336,8 @@ class RowGrid {
     const isOpen = this.isOpen(line.group);
     return h("tr", { ...attributes, class: "group", "aria-expanded": String(isOpen) },
       h("th", { scope: "rowgroup", colspan: this.columns.length },
-        h("span", { class: "stay" }, `${isOpen ? "\u25be" : "\u25b8"} `, this.group === "verdict" ? verdictText(line.group) : line.group, h("small", {}, countsInWords(line.rows)))));
+        h("span", { class: "stay" }, `${isOpen ? "\u25be" : "\u25b8"} `, this.group === "verdict"
+          ? verdictText(line.group) : line.group, h("small", {}, countsInWords(line.rows)))));
   }
 
   figure(column, row) {
@@ -368,7 +389,8 @@ class RowGrid {
   onKey(event) {
     if (event.target !== this.grid || event.ctrlKey || event.metaKey || event.altKey) return;
     const page = this.linesInView();
-    const to = { ArrowDown: this.active + 1, ArrowUp: this.active - 1, PageDown: this.active + page, PageUp: this.active - page, Home: 0, End: this.lines.length - 1 }[event.key];
+    const to = { ArrowDown: this.active + 1, ArrowUp: this.active - 1, PageDown: this.active + page,
+      PageUp: this.active - page, Home: 0, End: this.lines.length - 1 }[event.key];
     const line = this.lines[this.active];
     if (event.key === "ArrowUp" && this.active === 0) this.heads.querySelector("[tabindex='0']").focus();
     else if (to !== undefined) this.moveTo(to);
@@ -422,7 +444,8 @@ class RowGrid {
 
   tellHidden(isThere) {
     const showAll = () => this.state.set({ q: "", ...Object.fromEntries(FACETS.map((facet) => [facet, []])) });
-    replaceChildren(this.note, isThere ? "The filters leave out the row that the address names. " : "The address names a row that this run does not have.",
+    replaceChildren(this.note, isThere ? "The filters leave out the row that the address names. "
+      : "The address names a row that this run does not have.",
       isThere ? h("button", { type: "button", onclick: showAll }, "show all rows") : null);
     this.note.hidden = false;
   }
@@ -465,7 +488,8 @@ class RowGrid {
         : [{ text: `${this.group} ${line.group}: ${countsInWords(line.rows)}`, colspan: this.columns.length }]));
     const shown = Math.min(rows, lines.filter((line) => line[0]?.colspan === undefined).length);
     replaceChildren(this.paper,
-      h("p", {}, shown < this.view.rows.length ? `The first ${shown} of ${plural(this.view.rows.length, "row")}; ` : `${plural(shown, "row")}; `, "results.csv has all of them, with every column."),
+      h("p", {}, shown < this.view.rows.length ? `The first ${shown} of ${plural(this.view.rows.length, "row")}; `
+        : `${plural(shown, "row")}; `, "results.csv has all of them, with every column."),
       table("rows on paper", heads, lines));
   }
 
@@ -482,12 +506,14 @@ function rowDetail(view, row, columns, close) {
   const group = report.groups.find((one) => one.case_id === row.case_id && one.mode === row.mode);
   return [
     h("p", { class: "buttons" }, copyButton(link, "copy link to this row"),
-      h("button", { type: "button", class: "copy", title: "the parts above show this case", onclick: () => view.state.set({ case: group.key }) }, "look at this case"),
+      h("button", { type: "button", class: "copy", title: "the parts above show this case",
+        onclick: () => view.state.set({ case: group.key }) }, "look at this case"),
       h("button", { type: "button", class: "copy close", onclick: close }, "close")),
     h("h3", {}, breakable(row.case_id)),
     h("p", {}, row.variant, ", ", row.mode, ": ", verdictText(row.verdict), row.reason ? `, ${row.reason}` : null),
     h("h4", {}, "To repeat it"),
-    row.repro ? h("p", {}, h("code", {}, row.repro), " ", copyButton(row.repro)) : h("p", { class: "soft" }, "The record has no command."),
+    row.repro ? h("p", {}, h("code", {}, row.repro), " ", copyButton(row.repro)) : h("p", { class: "soft" },
+      "The record has no command."),
     h("h4", {}, "Its steps"),
     stepsInFull(report, row),
     h("h4", {}, "Its columns"),
@@ -498,13 +524,16 @@ function rowDetail(view, row, columns, close) {
 function stepsInFull(report, row) {
   // Reasons are said on the dashes that they explain.
   const columns = report.stepColumns.filter((column) => !column.name.endsWith("reason"));
-  if (row.steps.length === 0) return h("p", { class: "soft" }, `None is recorded${row.reason ? `: ${row.reason}` : ""}.`);
+  if (row.steps.length === 0) {
+    return h("p", { class: "soft" }, `None is recorded${row.reason ? `: ${row.reason}` : ""}.`);
+  }
   const heads = columns.map((column) => {
     const { words, unit, title } = headCell(report, column, report.stepColumns);
     return { text: [words, unit ? h("small", {}, unit) : null], title, class: column.unit ? "n" : null };
   });
   return table("steps of the row", [n("step"), ...heads],
-    row.steps.map((step, i) => [n(String(i + 1)), ...columns.map((column) => figureCell(report, column, step, report.stepColumns))]));
+    row.steps.map((step, i) => [n(String(i + 1)),
+      ...columns.map((column) => figureCell(report, column, step, report.stepColumns))]));
 }
 
 // Every column with its exact value, and what it means.

@@ -7,7 +7,8 @@ PARTS.push({
   render(root, view) {
     root.append(caseChooser(view));
     const rows = view.selected.rows;
-    append(root, [h("p", { class: "headline" }, trafficHeadline(view.report, rows)), trafficVerdictNotes(rows), trafficDetails(rows)]);
+    append(root, [h("p", { class: "headline" }, trafficHeadline(view.report, rows)), trafficVerdictNotes(rows),
+      trafficDetails(rows)]);
     const by = rows.some(trafficHasTensors) && view.state.get("traffic_by") === "tensor" ? "tensor" : "";
     const without = view.state.get("traffic_without");
     const left = rows.filter((row) => !without.includes(row.variant)).slice(0, TRAFFIC_MOST_VARIANTS);
@@ -51,17 +52,25 @@ function trafficHeadline(report, rows) {
   const known = rows.filter((row) => isKnown(row.moved_bytes));
   if (known.length === 0) return "No variant of this case has bytes: none has a plan.";
   const lead = known.find((row) => row.variant === "fused") ?? known.at(-1);
-  const base = trafficBaseline(report, known.filter((row) => row !== lead)) ?? known.find((row) => row !== lead) ?? null;
+  const base = trafficBaseline(report, known.filter((row) => row !== lead)) ?? known.find((row) => row !== lead)
+    ?? null;
   const { isMeasured, of: bytes } = bytesOfOneKind([lead, base].filter(Boolean));
   const share = base && bytes(base) > 0 ? bytes(lead) / bytes(base) : null;
   const parts = [];
-  if (isKnown(share)) parts.push(`${share > 9.99 ? formatTimes(share) : formatPercent(share)} of ${base.variant}'s ${formatBytes(bytes(base))}`);
-  if (lead.bytes_compulsory > 0) parts.push(`${trafficTimes(bytes(lead) / lead.bytes_compulsory)} the compulsory ${formatBytes(lead.bytes_compulsory)}`);
+  if (isKnown(share)) {
+    parts.push(
+      `${share > 9.99 ? formatTimes(share) : formatPercent(share)} of ${base.variant}'s ${formatBytes(bytes(base))}`);
+  }
+  if (lead.bytes_compulsory > 0) {
+    parts.push(
+      `${trafficTimes(bytes(lead) / lead.bytes_compulsory)} the compulsory ${formatBytes(lead.bytes_compulsory)}`);
+  }
   const note = isMeasured ? "" : " These bytes are modelled, not measured.";
   return `${lead.variant} moves ${formatBytes(bytes(lead))}${parts.length ? `: ${parts.join(" and ")}` : ""}.${note}`;
 }
 
-const trafficTimes = (ratio) => (ratio < 1.005 && ratio > 0.995 ? "just" : `${formatTimes(ratio).replace("x", "")} times`);
+const trafficTimes = (ratio) => (ratio < 1.005 && ratio > 0.995 ? "just"
+  : `${formatTimes(ratio).replace("x", "")} times`);
 
 // Which step moves most, and how much is intermediates.
 function trafficDetails(rows) {
@@ -69,25 +78,30 @@ function trafficDetails(rows) {
   for (const row of rows) {
     const total = row.moved_bytes;
     const figure = (step) => (row.isMeasured ? step.measured_bytes : step.bytes_modelled);
-    const largest = row.steps.reduce((best, step) => (best === null || figure(step) > figure(best) ? step : best), null);
+    const largest = row.steps.reduce((best, step) => (best === null || figure(step) > figure(best) ? step : best),
+      null);
     if (row.steps.length < 2 || !(total > 0) || !largest) continue;
     const stored = trafficHasTensors(row) ? trafficWorkspaceShare(row) : null;
     sentences.push(h("li", {}, `${row.variant}: ${largest.name} moves most, ${formatPercent(figure(largest) / total)}`,
-      isKnown(stored) ? `; ${formatPercent(stored)} of its modelled bytes is intermediates, stored and read again` : null));
+      isKnown(stored) ? `; ${formatPercent(stored)} of its modelled bytes is intermediates, stored and read again`
+        : null));
   }
   return sentences.length ? h("ul", { class: "soft" }, sentences) : null;
 }
 
 function trafficWorkspaceShare(row) {
-  const workspace = new Set(row.tensors.filter((tensor) => tensor.storage === "workspace").map((tensor) => tensor.name));
-  const bytes = (touches) => sumOf(Object.entries(touches).filter(([name]) => workspace.has(name)).map(([, size]) => size));
+  const workspace = new Set(row.tensors.filter((tensor) => tensor.storage === "workspace")
+    .map((tensor) => tensor.name));
+  const bytes = (touches) => sumOf(Object.entries(touches).filter(([name]) => workspace.has(name))
+    .map(([, size]) => size));
   const all = sumOf(row.steps.map((step) => step.bytes_modelled));
   return all > 0 ? sumOf(row.steps.map((step) => bytes(step.reads) + bytes(step.writes))) / all : null;
 }
 
 // A row that did not pass may have bytes and times all the same.
 const trafficVerdictNotes = (rows) => rows.filter((row) => row.verdict !== "pass" && row.steps.length > 0)
-  .map((row) => h("p", { class: "warning" }, `${row.variant} did not pass: ${row.verdict}${row.reason ? `, ${row.reason}` : ""}`));
+  .map((row) => h("p", { class: "warning" },
+    `${row.variant} did not pass: ${row.verdict}${row.reason ? `, ${row.reason}` : ""}`));
 
 // Why a row has no measured bytes, or no plan.
 function trafficReasons(report, rows) {
@@ -110,7 +124,8 @@ function trafficSwitches(view, rows, by) {
   const variants = distinct(rows, (row) => row.variant).map((name) => [name, name, "leave out or bring back"]);
   return h("div", { class: "switches" },
     choiceButtons(view, "traffic_by", "modelled bytes by", [["", "step", "one piece a launch of the plan"],
-      ["tensor", "tensor", canTensor ? "one piece a tensor that the steps read or write" : TRAFFIC_OLD, !canTensor]], by),
+      ["tensor", "tensor", canTensor ? "one piece a tensor that the steps read or write" : TRAFFIC_OLD, !canTensor]],
+      by),
     rows.length < 2 ? null : buttonGroup("variants", variants, { isPressed: (name) => !without.includes(name),
       press: (name) => view.state.set({ traffic_without: toggled(without, name) }) }));
 }
@@ -118,7 +133,8 @@ function trafficSwitches(view, rows, by) {
 // --- pieces of a bar: { label, group, color, read, written, hover, isKept } ---
 
 const trafficPieceBytes = (piece) => piece.read + piece.written;
-const trafficPiece = (label, color, read, written, hover, isKept = false) => ({ label, group: "", color, read: read || 0, written: written || 0, hover, isKept });
+const trafficPiece = (label, color, read, written, hover, isKept = false) => ({ label, group: "", color,
+  read: read || 0, written: written || 0, hover, isKept });
 
 // Compulsory bytes are the same for every variant. A plan that reads prepared weights does not name them, another does.
 function trafficCompulsoryTensors(report, row) {
@@ -126,7 +142,9 @@ function trafficCompulsoryTensors(report, row) {
   for (const other of report.rows) {
     if (other.case_id !== row.case_id || other.backend !== row.backend) continue;
     for (const tensor of other.tensors) {
-      if (tensor.compulsory_read_bytes + tensor.compulsory_write_bytes > 0 && !tensors.has(tensor.name)) tensors.set(tensor.name, tensor);
+      if (tensor.compulsory_read_bytes + tensor.compulsory_write_bytes > 0 && !tensors.has(tensor.name)) {
+        tensors.set(tensor.name, tensor);
+      }
     }
   }
   return [...tensors.values()];
@@ -136,13 +154,21 @@ function trafficCompulsoryPieces(report, row) {
   const tensors = trafficCompulsoryTensors(report, row);
   const sum = sumOf(tensors.map((tensor) => tensor.compulsory_read_bytes + tensor.compulsory_write_bytes));
   // What does not add up is not divided.
-  if (tensors.length === 0 || sum > row.bytes_compulsory) return [trafficPiece("inputs and outputs", TRAFFIC_OP_COLOR, row.bytes_compulsory, 0, "each input read once, each output written once\nnot divided: the record does not say by which tensor", true)];
+  if (tensors.length === 0 || sum > row.bytes_compulsory) {
+    return [trafficPiece("inputs and outputs", TRAFFIC_OP_COLOR, row.bytes_compulsory, 0,
+      "each input read once, each output written once\nnot divided: the record does not say by which tensor", true)];
+  }
   const pieces = tensors.map((tensor) => {
     const own = row.tensors.some((one) => one.name === tensor.name);
-    const hover = trafficTensorText(row, tensor) + (own || row.tensors.length === 0 ? "" : "\nthis plan reads it in a form prepared once");
-    return trafficPiece(tensor.name, TRAFFIC_OP_COLOR, tensor.compulsory_read_bytes, tensor.compulsory_write_bytes, hover);
+    const hover = trafficTensorText(row, tensor)
+      + (own || row.tensors.length === 0 ? "" : "\nthis plan reads it in a form prepared once");
+    return trafficPiece(tensor.name, TRAFFIC_OP_COLOR, tensor.compulsory_read_bytes, tensor.compulsory_write_bytes,
+      hover);
   });
-  if (sum < row.bytes_compulsory) pieces.push(trafficPiece("other inputs and outputs", TRAFFIC_GREY, row.bytes_compulsory - sum, 0, "of no tensor that these plans name", true));
+  if (sum < row.bytes_compulsory) {
+    pieces.push(trafficPiece("other inputs and outputs", TRAFFIC_GREY, row.bytes_compulsory - sum, 0,
+      "of no tensor that these plans name", true));
+  }
   return trafficShade(pieces);
 }
 
@@ -159,20 +185,26 @@ function trafficTensorPieces(row) {
 // name -> { tensor, read, written, readers, writers }
 function trafficByTensor(row) {
   const known = new Map(row.tensors.map((tensor) => [tensor.name, tensor]));
-  const all = new Map(row.tensors.map((tensor) => [tensor.name, { tensor, read: 0, written: 0, readers: [], writers: [] }]));
+  const all = new Map(row.tensors.map((tensor) => [tensor.name, { tensor, read: 0, written: 0, readers: [],
+    writers: [] }]));
   const entry = (name) => {
-    if (!all.has(name)) all.set(name, { tensor: known.get(name) ?? null, read: 0, written: 0, readers: [], writers: [] });
+    if (!all.has(name)) {
+      all.set(name, { tensor: known.get(name) ?? null, read: 0, written: 0, readers: [], writers: [] });
+    }
     return all.get(name);
   };
   for (const step of row.steps) {
-    for (const [name, bytes] of Object.entries(step.reads)) { entry(name).read += bytes; entry(name).readers.push(step.name); }
-    for (const [name, bytes] of Object.entries(step.writes)) { entry(name).written += bytes; entry(name).writers.push(step.name); }
+    for (const [name, bytes] of Object.entries(step.reads)) { entry(name).read += bytes; entry(name).readers.push(
+      step.name); }
+    for (const [name, bytes] of Object.entries(step.writes)) { entry(name).written += bytes; entry(name).writers.push(
+      step.name); }
   }
   return all;
 }
 
 function trafficStepPieces(row, colors, readOf, writtenOf) {
-  return row.steps.map((step) => ({ ...trafficPiece(step.name, colors.get(step.name), readOf(step), writtenOf(step), trafficStepText(step)), group: trafficStage(row, step) }));
+  return row.steps.map((step) => ({ ...trafficPiece(step.name, colors.get(step.name), readOf(step), writtenOf(step),
+    trafficStepText(step)), group: trafficStage(row, step) }));
 }
 
 // What of the total is in no piece gets a piece. Less than nothing cannot be drawn: the table says it.
@@ -183,16 +215,22 @@ function trafficClosed(pieces, total, label, hover) {
 
 function trafficMeasuredPieces(row, colors) {
   const pieces = trafficStepPieces(row, colors, (step) => step.dram_read_bytes, (step) => step.dram_write_bytes);
-  if (row.dram_late_write_bytes > 0) pieces.push(trafficPiece("late writes", TRAFFIC_LATE, 0, row.dram_late_write_bytes, "still in L2 when the plan ended, written to HBM after it", true));
-  return trafficClosed(pieces, row.measured_bytes, row.steps.length ? "in no step" : "the whole plan", "measured over the plan, and over no step: plan and steps are measured in launches of their own");
+  if (row.dram_late_write_bytes > 0) {
+    pieces.push(trafficPiece("late writes", TRAFFIC_LATE, 0, row.dram_late_write_bytes,
+      "still in L2 when the plan ended, written to HBM after it", true));
+  }
+  return trafficClosed(pieces, row.measured_bytes, row.steps.length ? "in no step" : "the whole plan",
+    "measured over the plan, and over no step: plan and steps are measured in launches of their own");
 }
 
-// Small pieces of a group (a stage, a kind of storage) become one, so that a plan of many steps can be read. The order stays.
+// Small pieces of a group (a stage, a kind of storage) become one, so that a plan of many steps can be read. The order
+// stays.
 function trafficMerged(pieces) {
   const seen = pieces.filter((piece) => trafficPieceBytes(piece) > 0);
   const total = sumOf(seen.map(trafficPieceBytes));
   const bySize = [...seen].sort((a, b) => trafficPieceBytes(b) - trafficPieceBytes(a));
-  const large = new Set(bySize.slice(0, TRAFFIC_MOST_PIECES).filter((piece) => trafficPieceBytes(piece) >= 0.01 * total));
+  const large = new Set(bySize.slice(0, TRAFFIC_MOST_PIECES)
+    .filter((piece) => trafficPieceBytes(piece) >= 0.01 * total));
   const small = groupBy(bySize.filter((piece) => !piece.isKept && !large.has(piece)), (piece) => piece.group);
   return seen.flatMap((piece) => {
     const others = small.get(piece.group) ?? [];
@@ -206,12 +244,14 @@ function trafficOther(pieces) {
   const group = pieces[0].group;
   const names = pieces.slice(0, 10).map((piece) => `${piece.label}: ${formatBytes(trafficPieceBytes(piece))}`);
   const hover = `${names.join("\n")}${pieces.length > 10 ? `\nand ${pieces.length - 10} more: the table has all` : ""}`;
-  return trafficPiece(`other${group ? ` ${group}` : ""} (${pieces.length})`, group ? pieces[0].color : TRAFFIC_GREY, sumOf(pieces.map((piece) => piece.read)), sumOf(pieces.map((piece) => piece.written)), hover);
+  return trafficPiece(`other${group ? ` ${group}` : ""} (${pieces.length})`, group ? pieces[0].color : TRAFFIC_GREY,
+    sumOf(pieces.map((piece) => piece.read)), sumOf(pieces.map((piece) => piece.written)), hover);
 }
 
 // --- colours ---
 
-const trafficMix = (color, share) => `#${[1, 3, 5].map((at) => Math.round(parseInt(color.slice(at, at + 2), 16) * (1 - share) + 255 * share).toString(16).padStart(2, "0")).join("")}`;
+const trafficMix = (color, share) =>
+  `#${[1, 3, 5].map((at) => Math.round(parseInt(color.slice(at, at + 2), 16) * (1 - share) + 255 * share).toString(16).padStart(2, "0")).join("")}`;
 function trafficInk(color) {
   const [r, g, b] = [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16));
   return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#111111" : "#ffffff";
@@ -227,7 +267,8 @@ function trafficShade(pieces) {
   });
 }
 
-const trafficStage = (row, step) => (row.op === "block" && step.name.includes(".") ? step.name.slice(0, step.name.indexOf(".")) : "");
+const trafficStage = (row, step) => (row.op === "block" && step.name.includes(".") ? step.name.slice(0,
+  step.name.indexOf(".")) : "");
 
 // A step has one colour in all bars: its stage's in a block, otherwise its own.
 function trafficStepColors(rows) {
@@ -238,7 +279,8 @@ function trafficStepColors(rows) {
   const colors = new Map(names.map(([name, stage], i) => {
     const count = counts.get(stage) ?? 0;
     counts.set(stage, count + 1);
-    return [name, stages.length > 1 ? trafficMix(hues[stages.indexOf(stage) % hues.length], [0, 0.25, 0.12][count % 3]) : hues[i % hues.length]];
+    return [name, stages.length > 1 ? trafficMix(hues[stages.indexOf(stage) % hues.length], [0, 0.25, 0.12][count % 3])
+      : hues[i % hues.length]];
   }));
   colors.stages = stages.length > 1 ? stages.map((stage, i) => [stage || "no stage", hues[i % hues.length]]) : [];
   return colors;
@@ -253,11 +295,15 @@ function trafficNames(names) {
 
 function trafficTensorText(row, tensor) {
   const touched = trafficByTensor(row).get(tensor.name);
-  const lines = [[tensor.storage, tensor.dtype, tensor.dims?.length ? `[${tensor.dims.join(", ")}]` : null].filter(Boolean).join(", ")];
+  const lines = [[tensor.storage, tensor.dtype, tensor.dims?.length ? `[${tensor.dims.join(", ")}]` : null]
+    .filter(Boolean).join(", ")];
   if (tensor.compulsory_read_bytes > 0) lines.push(`compulsory: read ${formatBytes(tensor.compulsory_read_bytes)}`);
-  if (tensor.compulsory_write_bytes > 0) lines.push(`compulsory: written ${formatBytes(tensor.compulsory_write_bytes)}`);
+  if (tensor.compulsory_write_bytes > 0) {
+    lines.push(`compulsory: written ${formatBytes(tensor.compulsory_write_bytes)}`);
+  }
   if (touched) {
-    lines.push(`written by ${touched.writers.length || tensor.storage === "workspace" ? trafficNames(touched.writers) : "no step: it is given"}, ${formatBytes(touched.written)}`);
+    lines.push(
+      `written by ${touched.writers.length || tensor.storage === "workspace" ? trafficNames(touched.writers) : "no step: it is given"}, ${formatBytes(touched.written)}`);
     lines.push(`read by ${trafficNames(touched.readers)}, ${formatBytes(touched.read)}`);
   }
   return lines.filter(Boolean).join("\n");
@@ -265,10 +311,14 @@ function trafficTensorText(row, tensor) {
 
 function trafficStepText(step) {
   const touches = (given) => Object.entries(given).map(([name, bytes]) => `${name} ${formatBytes(bytes)}`);
-  const lines = [step.kernel, `modelled: reads ${formatBytes(step.bytes_read)}, writes ${formatBytes(step.bytes_written)}`];
+  const lines = [step.kernel,
+    `modelled: reads ${formatBytes(step.bytes_read)}, writes ${formatBytes(step.bytes_written)}`];
   if (Object.keys(step.reads).length) lines.push(`reads ${trafficNames(touches(step.reads))}`);
   if (Object.keys(step.writes).length) lines.push(`writes ${trafficNames(touches(step.writes))}`);
-  if (step.isMeasured) lines.push(`measured in its place: reads ${formatBytes(step.dram_read_bytes)}, writes ${formatBytes(step.dram_write_bytes)}`);
+  if (step.isMeasured) {
+    lines.push(
+      `measured in its place: reads ${formatBytes(step.dram_read_bytes)}, writes ${formatBytes(step.dram_write_bytes)}`);
+  }
   return lines.filter(Boolean).join("\n");
 }
 
@@ -277,11 +327,13 @@ function trafficStepText(step) {
 function trafficBars(view, rows, by) {
   const colors = trafficStepColors(rows);
   return rows.flatMap((row) => {
-    const modelled = by === "tensor" && trafficHasTensors(row) ? trafficTensorPieces(row) : trafficStepPieces(row, colors, (step) => step.bytes_read, (step) => step.bytes_written);
+    const modelled = by === "tensor" && trafficHasTensors(row) ? trafficTensorPieces(row)
+      : trafficStepPieces(row, colors, (step) => step.bytes_read, (step) => step.bytes_written);
     const bar = (kind, total, pieces) => ({ row, kind, total, pieces: isKnown(total) ? trafficMerged(pieces()) : [] });
     return [
       bar("compulsory", row.bytes_compulsory, () => trafficCompulsoryPieces(view.report, row)),
-      bar("modelled", row.bytes_modelled, () => trafficClosed(modelled, row.bytes_modelled, row.steps.length ? "in no step" : "the whole plan", "modelled for the plan, and for no step")),
+      bar("modelled", row.bytes_modelled, () => trafficClosed(modelled, row.bytes_modelled,
+        row.steps.length ? "in no step" : "the whole plan", "modelled for the plan, and for no step")),
       bar("measured", row.measured_bytes, () => trafficMeasuredPieces(row, colors)),
     ];
   });
@@ -293,24 +345,32 @@ function trafficDrawBars(root, view, rows, by) {
   const lines = bars.flatMap((bar, i) => (i > 0 && i % 3 === 0 ? [null, bar] : [bar]));
   const most = Math.max(...bars.map((bar) => Math.max(bar.total ?? 0, sumOf(bar.pieces.map(trafficPieceBytes)))), 1);
   const interval = trafficNiceStep(most);
-  const names = lines.map((bar) => (bar === null ? "" : bar.kind === "compulsory" ? `${bar.row.variant}  ${bar.kind}` : bar.kind));
+  const names = lines.map((bar) => (bar === null ? "" : bar.kind === "compulsory" ? `${bar.row.variant}  ${bar.kind}`
+    : bar.kind));
   const { room, axis } = nameAxis(names, 240);
   const right = 88;
   const end = Math.ceil(most / interval - 1e-9) * interval;
   const pixels = Math.max((root.clientWidth || 900) - room - right, 100) / end;
-  const parts = lines.map((bar) => (bar === null ? [] : bar.pieces.flatMap((piece) => trafficParts(bar, piece, pixels))));
+  const parts = lines.map((bar) =>
+    (bar === null ? [] : bar.pieces.flatMap((piece) => trafficParts(bar, piece, pixels))));
   const slots = Math.max(...parts.map((list) => list.length), 1);
   const series = Array.from({ length: slots }, (_, slot) => ({
-    type: "bar", stack: "bytes", name: `piece ${slot + 1}`, barCategoryGap: "12%", data: parts.map((list) => list[slot] ?? null),
+    type: "bar", stack: "bytes", name: `piece ${slot + 1}`, barCategoryGap: "12%",
+    data: parts.map((list) => list[slot] ?? null),
   }));
-  series.push({ type: "bar", stack: "bytes", name: "total", silent: true, data: lines.map((bar) => (bar === null ? null : { value: 0, label: {
-    show: true, position: "right", color: cssColor(!isKnown(bar.total) ? "--warn" : "--ink"), formatter: !isKnown(bar.total) ? (bar.kind === "measured" ? "not measured" : "not known") : formatBytes(bar.total) } })) });
+  series.push({ type: "bar", stack: "bytes", name: "total", silent: true,
+    data: lines.map((bar) => (bar === null ? null : { value: 0, label: {
+    show: true, position: "right", color: cssColor(!isKnown(bar.total) ? "--warn" : "--ink"),
+    formatter: !isKnown(bar.total) ? (bar.kind === "measured" ? "not measured" : "not known")
+    : formatBytes(bar.total) } })) });
   drawChart(root, `Bytes of ${view.selected.key}. ${trafficHeadline(view.report, rows)}`, {
     grid: { left: room, right, top: 34, bottom: 40 },
-    xAxis: { type: "value", max: end, interval, axisLabel: { color: cssColor("--soft"), formatter: axisBytes, hideOverlap: true } },
+    xAxis: { type: "value", max: end, interval, axisLabel: { color: cssColor("--soft"), formatter: axisBytes,
+      hideOverlap: true } },
     yAxis: axis,
     series,
-  }, { height: 34 * lines.length + 90, tip: hoverOf, onclick: (item) => { if (lines[item.dataIndex]) view.open(lines[item.dataIndex].row); } });
+  }, { height: 34 * lines.length + 90, tip: hoverOf,
+  onclick: (item) => { if (lines[item.dataIndex]) view.open(lines[item.dataIndex].row); } });
   root.append(trafficKeys(rows, by));
 }
 
@@ -322,17 +382,22 @@ function trafficParts(bar, piece, pixels) {
     const color = verb === "written" ? trafficMix(piece.color, 0.2) : piece.color;
     const said = `${formatBytes(bytes)} ${verb}, ${formatPercent(bytes / bar.total)} of ${formatBytes(bar.total)}`;
     return {
-      value: bytes, name: piece.label, verb, hover: `${bar.row.variant}, ${bar.kind}\n${piece.label}\n${said}\n${piece.hover}`,
+      value: bytes, name: piece.label, verb,
+      hover: `${bar.row.variant}, ${bar.kind}\n${piece.label}\n${said}\n${piece.hover}`,
       itemStyle: { color, borderColor: cssColor("--paper"), borderWidth: bytes * pixels > 4 ? 1 : 0,
         decal: verb === "written" ? TRAFFIC_HATCHING : { color: "rgba(0, 0, 0, 0)" } },
-      label: { show: isLabelled && width > 40, position: "inside", formatter: plainText(trafficShort(bar, piece)), width,
-        overflow: "truncate", ellipsis: "\u2026", color: trafficInk(color), fontSize: 11, textBorderColor: color, textBorderWidth: 2 },
+      label: { show: isLabelled && width > 40, position: "inside",
+        formatter: plainText(trafficShort(bar, piece)), width,
+        overflow: "truncate", ellipsis: "\u2026", color: trafficInk(color), fontSize: 11, textBorderColor: color,
+        textBorderWidth: 2 },
     };
   };
-  return [piece.read > 0 ? part(piece.read, "read", isReadLarger) : null, piece.written > 0 ? part(piece.written, "written", !isReadLarger) : null].filter(Boolean);
+  return [piece.read > 0 ? part(piece.read, "read", isReadLarger) : null, piece.written > 0 ? part(piece.written,
+    "written", !isReadLarger) : null].filter(Boolean);
 }
 
-const trafficShort = (bar, piece) => (bar.row.op === "block" ? piece.label.replace(/^(qkv|attention|attn_out|mlp)\./, "") : piece.label);
+const trafficShort = (bar, piece) => (bar.row.op === "block" ? piece.label.replace(/^(qkv|attention|attn_out|mlp)\./,
+  "") : piece.label);
 
 function trafficKeys(rows, by) {
   const swatch = (color, css = "") => {
@@ -342,11 +407,14 @@ function trafficKeys(rows, by) {
   };
   const colors = trafficStepColors(rows);
   const entries = [
-    ...(by === "" ? colors.stages.map(([stage, color]) => [color, stage]) : TRAFFIC_STORAGE.map(({ color, text }) => [color, text])),
-    ...(by === "" && rows.some((row) => row.tensors.length) ? [[TRAFFIC_OP_COLOR, "compulsory: the op's inputs and outputs"]] : []),
+    ...(by === "" ? colors.stages.map(([stage, color]) => [color, stage]) : TRAFFIC_STORAGE.map(({ color, text }) =>
+      [color, text])),
+    ...(by === "" && rows.some((row) => row.tensors.length)
+      ? [[TRAFFIC_OP_COLOR, "compulsory: the op's inputs and outputs"]] : []),
     ...(rows.some((row) => row.dram_late_write_bytes > 0) ? [[TRAFFIC_LATE, "late writes"]] : []),
   ];
-  return h("p", { class: "keys soft" }, h("span", {}, swatch(TRAFFIC_GREY), "read"), h("span", {}, swatch(trafficMix(TRAFFIC_GREY, 0.2), "hatched"), "written"),
+  return h("p", { class: "keys soft" }, h("span", {}, swatch(TRAFFIC_GREY), "read"),
+    h("span", {}, swatch(trafficMix(TRAFFIC_GREY, 0.2), "hatched"), "written"),
     entries.map(([color, text]) => h("span", {}, swatch(color), text)));
 }
 
@@ -365,34 +433,56 @@ function trafficStepTable(report, rows) {
   const help = (name) => columnHelp(report, name, columns);
   const lines = rows.flatMap((row) => {
     const why = whyNot(report, row, "dram_read_bytes");
-    const steps = row.steps.map((step) => [row.variant, step.name, step.kernel, trafficCell(step.bytes_read), trafficCell(step.bytes_written),
-      trafficCell(step.dram_read_bytes, reasonOf(report, step, "dram_read_bytes", columns) ?? why), trafficCell(step.dram_write_bytes, reasonOf(report, step, "dram_write_bytes", columns) ?? why),
+    const steps = row.steps.map((step) => [row.variant, step.name, step.kernel, trafficCell(step.bytes_read),
+      trafficCell(step.bytes_written),
+      trafficCell(step.dram_read_bytes, reasonOf(report, step, "dram_read_bytes", columns) ?? why),
+      trafficCell(step.dram_write_bytes, reasonOf(report, step, "dram_write_bytes", columns) ?? why),
       n(formatTimes(ratioOf(step.measured_bytes, step.bytes_modelled)))]);
-    const sum = (name) => (row.steps.length && row.steps.every((step) => isKnown(step[name])) ? sumOf(row.steps.map((step) => step[name])) : null);
+    const sum = (name) => (row.steps.length && row.steps.every((step) => isKnown(step[name]))
+      ? sumOf(row.steps.map((step) => step[name])) : null);
     const late = row.dram_late_write_bytes;
-    const difference = (plan, steps) => (isKnown(plan) && isKnown(steps) ? n(trafficSigned(plan - steps, formatMb)) : trafficCell(null, why));
+    const difference = (plan, steps) => (isKnown(plan) && isKnown(steps) ? n(trafficSigned(plan - steps, formatMb))
+      : trafficCell(null, why));
     const readDifference = difference(row.dram_read_bytes, sum("dram_read_bytes"));
-    const writeDifference = difference(isKnown(row.dram_write_bytes) ? row.dram_write_bytes - (late ?? 0) : null, sum("dram_write_bytes"));
+    const writeDifference = difference(isKnown(row.dram_write_bytes) ? row.dram_write_bytes - (late ?? 0) : null,
+      sum("dram_write_bytes"));
     const bold = (text) => h("strong", {}, text);
     return [...steps,
-      [row.variant, { text: "late writes", title: columnHelp(report, "dram_late_write_bytes") }, "", "", "", "", trafficCell(late, why), ""],
-      [row.variant, { text: "plan less its steps", title: "the plan and its steps are measured in launches of their own: this is what they differ by" }, "", "", "", readDifference, writeDifference, ""],
-      [bold(row.variant), bold("the plan"), "", trafficCell(sum("bytes_read"), "the plan has no steps"), trafficCell(sum("bytes_written"), "the plan has no steps"), trafficCell(row.dram_read_bytes, why), trafficCell(row.dram_write_bytes, why),
+      [row.variant, { text: "late writes", title: columnHelp(report, "dram_late_write_bytes") }, "", "", "", "",
+        trafficCell(late, why), ""],
+      [row.variant, { text: "plan less its steps",
+        title: "the plan and its steps are measured in launches of their own: this is what they differ by" }, "", "",
+        "", readDifference, writeDifference, ""],
+      [bold(row.variant), bold("the plan"), "", trafficCell(sum("bytes_read"), "the plan has no steps"),
+        trafficCell(sum("bytes_written"), "the plan has no steps"), trafficCell(row.dram_read_bytes, why),
+        trafficCell(row.dram_write_bytes, why),
         n(formatTimes(ratioOf(row.measured_bytes, row.bytes_modelled)))]];
   });
   return h("details", { class: "by-step" }, h("summary", {}, "Figures by step, in MB"),
-    h("p", { class: "soft" }, "A step is measured in its place: what it left in L2 is written while later steps run, so that a step's own writes may be less than modelled and the next one's more."),
-    table("bytes by step", ["variant", "step", "kernel", n("modelled read", help("bytes_read")), n("modelled written", help("bytes_written")), n("measured read", help("dram_read_bytes")), n("measured written", help("dram_write_bytes")), n("measured / modelled", "measured bytes over modelled bytes, reads and writes together")], lines));
+    h("p", { class: "soft" },
+      "A step is measured in its place: what it left in L2 is written while later steps run, so that a step's own writes may be less than modelled and the next one's more."),
+    table("bytes by step", ["variant", "step", "kernel", n("modelled read", help("bytes_read")),
+      n("modelled written", help("bytes_written")), n("measured read", help("dram_read_bytes")),
+      n("measured written", help("dram_write_bytes")),
+      n("measured / modelled", "measured bytes over modelled bytes, reads and writes together")], lines));
 }
 
 function trafficTensorTable(rows) {
-  const lines = rows.filter(trafficHasTensors).flatMap((row) => [...trafficByTensor(row)].map(([name, { tensor, read, written, readers, writers }]) => [
-    row.variant, name, tensor?.storage ?? NONE, tensor?.dtype ?? NONE, Array.isArray(tensor?.dims) ? tensor.dims.join(" x ") : NONE,
-    trafficCell(tensor?.compulsory_read_bytes ?? 0), trafficCell(tensor?.compulsory_write_bytes ?? 0), trafficCell(read), trafficCell(written), writers.join("; "), readers.join("; ")]));
+  const lines = rows.filter(trafficHasTensors).flatMap((row) => [...trafficByTensor(row)]
+    .map(([name, { tensor, read, written, readers, writers }]) => [
+    row.variant, name, tensor?.storage ?? NONE, tensor?.dtype ?? NONE, Array.isArray(tensor?.dims)
+      ? tensor.dims.join(" x ") : NONE,
+    trafficCell(tensor?.compulsory_read_bytes ?? 0), trafficCell(tensor?.compulsory_write_bytes ?? 0),
+    trafficCell(read), trafficCell(written), writers.join("; "), readers.join("; ")]));
   if (lines.length === 0) return null;
   return h("details", { class: "by-tensor" }, h("summary", {}, "Figures by tensor, in MB"),
-    table("bytes by tensor", ["variant", "tensor", { text: "storage", title: "op: an input or output; prepared: made once from weights; workspace: an intermediate of the plan" }, "dtype", "shape",
-      n("compulsory read", WORDS["compulsory bytes"]), n("compulsory written", WORDS["compulsory bytes"]), n("modelled read", WORDS["modelled bytes"]), n("modelled written", WORDS["modelled bytes"]), "written by", "read by"], lines));
+    table("bytes by tensor", ["variant", "tensor",
+      { text: "storage",
+        title: "op: an input or output; prepared: made once from weights; workspace: an intermediate of the plan" },
+        "dtype", "shape",
+      n("compulsory read", WORDS["compulsory bytes"]), n("compulsory written", WORDS["compulsory bytes"]),
+      n("modelled read", WORDS["modelled bytes"]), n("modelled written", WORDS["modelled bytes"]), "written by",
+      "read by"], lines));
 }
 
 // --- all cases ---
@@ -405,7 +495,9 @@ function trafficOverview(root, view) {
     root.append(h("p", { class: "note" }, "No row has bytes to compare with the compulsory ones."));
     return;
   }
-  root.append(h("p", {}, "Bytes of each row over its ", word("compulsory bytes"), ": 1x is what the op cannot do without. ", word("measured bytes", "Measured"), " where counters could be read, otherwise ", word("modelled bytes", "modelled"), "."));
+  root.append(h("p", {}, "Bytes of each row over its ", word("compulsory bytes"),
+    ": 1x is what the op cannot do without. ", word("measured bytes", "Measured"),
+    " where counters could be read, otherwise ", word("modelled bytes", "modelled"), "."));
   trafficDrawDots(root, view, ratios);
   root.append(trafficRatioTable(ratios), trafficCaseTable(view, ratios));
 }
@@ -417,13 +509,17 @@ function trafficRatioTable(ratios) {
     const sorted = list.map((one) => one.ratio).sort((a, b) => a - b);
     const middle = medianOf(sorted);
     if (sorted.length === 0) return n(NONE, "no such row has bytes");
-    return n(sorted.length === 1 ? formatTimes(middle) : formatTimes(middle, sorted[0], sorted.at(-1)), `${plural(sorted.length, "row")}: median${sorted.length > 1 ? " [least, most]" : ""}`);
+    return n(sorted.length === 1 ? formatTimes(middle) : formatTimes(middle, sorted[0], sorted.at(-1)),
+      `${plural(sorted.length, "row")}: median${sorted.length > 1 ? " [least, most]" : ""}`);
   };
   const lines = [...groupBy(ratios, ({ row }) => row.op)].map(([op, list]) => {
-    return [op, n(String(list.length)), n(String(list.filter(({ row }) => row.isMeasured).length)), ...variants.map((variant) => cell(list.filter(({ row }) => row.variant === variant)))];
+    return [op, n(String(list.length)), n(String(list.filter(({ row }) => row.isMeasured).length)),
+      ...variants.map((variant) => cell(list.filter(({ row }) => row.variant === variant)))];
   });
-  return h("div", { class: "by-op" }, table("bytes over compulsory bytes, by op", ["op", n("rows"), n("measured", "rows whose bytes were measured; the others' are modelled"),
-    ...variants.map((variant) => n(variant, "bytes / compulsory bytes: the median of the op's rows, and the least and most"))], lines));
+  return h("div", { class: "by-op" }, table("bytes over compulsory bytes, by op",
+    ["op", n("rows"), n("measured", "rows whose bytes were measured; the others' are modelled"),
+    ...variants.map((variant) => n(variant,
+      "bytes / compulsory bytes: the median of the op's rows, and the least and most"))], lines));
 }
 
 function trafficDrawnCases(view) {
@@ -435,7 +531,8 @@ function trafficCaseTable(view, ratios) {
   const lines = ratios.filter(({ row }) => drawn.has(row)).map(({ row, ratio }) => [breakable(row.key), row.variant,
     n(formatMb(row.moved_bytes)), bytesKind(row), n(formatMb(row.bytes_compulsory)), n(formatTimes(ratio))]);
   return h("details", { class: "by-case" }, h("summary", {}, "Figures by case"),
-    table("bytes over compulsory bytes, by case", ["case", "variant", n("MB"), "", n("compulsory MB"), n("ratio", "MB / compulsory MB")], lines));
+    table("bytes over compulsory bytes, by case", ["case", "variant", n("MB"), "", n("compulsory MB"),
+      n("ratio", "MB / compulsory MB")], lines));
 }
 
 function trafficDrawDots(root, view, ratios) {
@@ -450,22 +547,30 @@ function trafficDrawDots(root, view, ratios) {
   const series = variants.map((variant) => {
     const style = variantStyle(view.report, variant);
     return { type: "scatter", name: variant, symbol: style.symbol, symbolSize: 11, itemStyle: { color: style.color },
-      data: drawn.filter(({ row }) => row.variant === variant).map(({ row, ratio }) => ({ value: [ratio, place.get(row)],
+      data: drawn.filter(({ row }) => row.variant === variant)
+        .map(({ row, ratio }) => ({ value: [ratio, place.get(row)],
         itemStyle: row.isMeasured ? {} : { color: "transparent", borderColor: style.color, borderWidth: 2 },
         hover: [row.case_id, `${row.variant}, ${row.mode}`,
           `${formatBytes(row.moved_bytes)} ${bytesKind(row)}, ${timesCompulsory(row)}`].join("\n") })) };
   });
   series[0].markLine = lineAt({ xAxis: 1 }, "--soft", { type: "dashed" });
-  if (view.groups.length > groups.length) root.append(h("p", { class: "note" }, `Drawn are the first ${groups.length} of ${view.groups.length} cases: the filters above choose others. The table by op below is of all.`));
+  if (view.groups.length > groups.length) {
+    root.append(h("p", { class: "note" },
+      `Drawn are the first ${groups.length} of ${view.groups.length} cases: the filters above choose others. The table by op below is of all.`));
+  }
   drawChart(root, `Bytes over compulsory bytes of ${plural(groups.length, "case")}`, {
     grid: { left: room, right: 24, top: 40, bottom: 40 },
     legend: {},
-    xAxis: { type: "log", logBase: 2, min: 2 ** Math.floor(Math.log2(least) + 1e-9), axisLabel: { color: cssColor("--soft"), formatter: (value) => `${value}x` }, name: "bytes / compulsory bytes", nameLocation: "middle", nameGap: 24 },
+    xAxis: { type: "log", logBase: 2, min: 2 ** Math.floor(Math.log2(least) + 1e-9),
+      axisLabel: { color: cssColor("--soft"), formatter: (value) => `${value}x` }, name: "bytes / compulsory bytes",
+      nameLocation: "middle", nameGap: 24 },
     yAxis: { ...axis, splitLine: { show: true, lineStyle: { color: cssColor("--line"), type: "dotted" } } },
     series,
   }, { height: Math.max(22 * groups.length + 90, 150), tip: hoverOf, onclick: (item) => {
     const group = groups[item.data?.value?.[1]];
     if (group) view.state.set({ case: group.key });
   } });
-  if (drawn.some(({ row }) => !row.isMeasured)) root.append(h("p", { class: "soft" }, "Hollow marks are modelled, not measured."));
+  if (drawn.some(({ row }) => !row.isMeasured)) {
+    root.append(h("p", { class: "soft" }, "Hollow marks are modelled, not measured."));
+  }
 }
