@@ -155,14 +155,14 @@ const COMPARE_MOST_DRAWN = 300;
 
 const compareParts = (percent) => [
   { id: "overall", title: "By op and variant", render: drawOverall,
-    about: "The geometric mean of new/base over the rows whose latency could be judged, and how many rows there are. It has no "
-      + "interval: it shows where to look." },
+    about: "The geometric mean of new/base over the rows whose latency could be judged, and how many rows there are. "
+      + "It has no interval: it shows where to look." },
   { id: "chart", title: "New over base", render: drawForest,
-    about: `Each row's ratio of medians with its ${percent}% interval. Right of 1 is slower. The grey band is the noise: an `
-      + "interval outside it is slower or faster, one inside it is the same, one across its edge is unsure." },
+    about: `Each row's ratio of medians with its ${percent}% interval. Right of 1 is slower. The grey band is the `
+      + "noise: an interval outside it is slower or faster, one inside it is the same, one across its edge is unsure." },
   { id: "rows", title: "Rows", render: drawRows,
-    about: "Regressions first, then slower, faster, gone, unsure and new rows; then those that are the same. Latencies are medians "
-      + "of the samples that were not throttled." },
+    about: "Regressions first, then slower, faster, gone, unsure and new rows; then those that are the same. "
+      + "Latencies are medians of the samples that were not throttled." },
   { id: "runs", title: "The two runs", render: drawRuns, withoutRows: true,
     about: "What was compared, and what the runs' headers say differently." },
 ].map((part) => ({ ...part, isAlways: true }));
@@ -312,7 +312,8 @@ function forestChart(root, { scale, report, open }, rows) {
     `base ${formatTime(row.base?.median_us)}, new ${formatTime(row.new?.median_us)}`,
     row.regression ? `regression: ${row.regression}` : null].filter(Boolean).join("\n");
   drawChart(root,
-    `new over base with its ${report.percent}% interval for ${plural(rows.length, "row")}; the table below has the same figures`, {
+    `new over base with its ${report.percent}% interval for ${plural(rows.length, "row")}; the table below has the `
+      + "same figures", {
     grid: { left: room, right: 30, top: 64, bottom: 16 },
     legend: { data: Object.keys(colors).filter((latency) => rows.some((row) => row.latency === latency)) },
     xAxis: { type: "value", position: "top", name: "new / base", nameLocation: "middle", nameGap: 24, min: -scale.half,

@@ -162,12 +162,16 @@ class RunPage extends Page {
 }
 
 function themeButton(state) {
-  const next = { "": "dark", dark: "light", light: "" };
-  const names = { "": "system", dark: "dark", light: "light" };
+  const next = new Map([["", "dark"], ["dark", "light"], ["light", ""]]);
   const button = h("button", { type: "button", id: "theme", title: "colours: the system's, dark or light" });
-  const tell = () => { button.textContent = `colours: ${Object.hasOwn(names, state.get("theme")) ? names[state.get("theme")] : "system"}`; };
-  button.addEventListener("click",
-    () => { state.set({ theme: Object.hasOwn(next, state.get("theme")) ? next[state.get("theme")] : "" }); tell(); });
+  const tell = () => {
+    const theme = state.get("theme");
+    button.textContent = `colours: ${theme !== "" && next.has(theme) ? theme : "system"}`;
+  };
+  button.addEventListener("click", () => {
+    state.set({ theme: next.get(state.get("theme")) ?? "" });
+    tell();
+  });
   state.listen(tell);
   tell();
   return button;

@@ -6,7 +6,8 @@ const CORRECT_NAMED = 20;
 
 PARTS.push({
   id: "correctness", order: 70, title: "Correctness",
-  about: "How far every output lies from the double-precision reference, as a part of what rounding may cost: at most 1 passes.",
+  about: "How far every output lies from the double-precision reference, as a part of what rounding may cost: at most "
+    + "1 passes.",
   render(root, view) {
     append(root, [correctTiles(view), correctFailures(view)]);
     correctCharts(root, view);
@@ -63,7 +64,9 @@ function correctTiles(view) {
     tile("checked", h("abbr", { title: help("rows_checked") }, "token rows checked"),
       sums.total > 0 ? correctPercentDown(sums.checked / sums.total) : NONE,
       sums.total > 0
-        ? `${sums.checked} of ${sums.total} in ${plural(sums.checkedRows, "row")}${sums.checked < sums.total ? "; the others are held against naive's" : ""}.` : `Not known: ${why("rows_checked")}.`),
+        ? `${sums.checked} of ${sums.total} in ${plural(sums.checkedRows, "row")}`
+          + `${sums.checked < sums.total ? "; the others are held against naive's" : ""}.`
+        : `Not known: ${why("rows_checked")}.`),
     tile("deterministic", h("abbr", { title: help("deterministic") }, "deterministic"),
       correctPart(sums.same, sums.sameKnown),
       sums.sameKnown === 0 ? `Not known: ${why("deterministic")}.` : sums.same === sums.sameKnown
@@ -115,7 +118,8 @@ function correctCharts(root, view) {
   const shown = correctThinned(known);
   append(root, [h("h3", {}, "Error as a part of its budget"), shown.length < known.length
     ? h("p", { class: "soft" },
-      `${shown.length} of ${plural(known.length, "row")} are drawn: the worst of each kind, and an even choice of the others.`) : null]);
+      `${shown.length} of ${plural(known.length, "row")} are drawn: the worst of each kind, and an even choice of the `
+        + "others.") : null]);
   // Both places are there before a chart takes its width from one.
   const frames = ERROR_MEASURES.map(() => h("div"));
   root.append(h("div", { class: "pair" }, frames));
@@ -272,7 +276,8 @@ function correctMutantSums({ names }) {
   return { rejected, through, equivalent: sumOf(names.map((one) => one.equivalent)), tried: rejected + through };
 }
 
-const CORRECT_MUTANTS = "outputs that are exactly what a kernel with one mistake would leave: the check must reject them (fusebench run --prove)";
+const CORRECT_MUTANTS = "outputs that are exactly what a kernel with one mistake would leave: the check must reject "
+  + "them (fusebench run --prove)";
 
 function correctMutantTile(view, tile) {
   const counts = correctMutantCounts(view.rows);
@@ -285,7 +290,8 @@ function correctMutantTile(view, tile) {
   const through = counts.names.filter((one) => one.through.length > 0).map((one) => one.name);
   return tile("mutants", title, `${sums.rejected} of ${sums.tried}`,
     sums.through > 0 ? `${sums.through} let through: ${through.slice(0, CORRECT_NAMED).join("; ")}.`
-      : `None was let through, in ${plural(counts.proved, "case")}${counts.proved < counts.cases ? ` of ${counts.cases}` : ""}.`, sums.through > 0);
+      : `None was let through, in ${plural(counts.proved, "case")}`
+        + `${counts.proved < counts.cases ? ` of ${counts.cases}` : ""}.`, sums.through > 0);
 }
 
 function correctMutants(view) {
@@ -299,9 +305,12 @@ function correctMutants(view) {
       ? rowLink(view, one.through[0]) : ""]);
   return h("details", { id: "correct-mutants", open: sums.through > 0 },
     h("summary", {},
-      `Proof that the check can fail: ${sums.tried} wrong outputs tried in ${plural(counts.proved, "case")}, ${sums.rejected} rejected, ${sums.through} let through`),
+      `Proof that the check can fail: ${sums.tried} wrong outputs tried in ${plural(counts.proved, "case")}, `
+        + `${sums.rejected} rejected, ${sums.through} let through`),
     h("p", { class: "soft" },
-      `A wrong output is what a kernel with one mistake would leave. ${sums.equivalent} more were not tried, since they leave their case's exact result as it is. A case's variants share its check, so each counts once a case.`),
+      `A wrong output is what a kernel with one mistake would leave. ${sums.equivalent} more were not tried, since `
+        + "they leave their case's exact result as it is. A case's variants share its check, so each counts once a "
+        + "case."),
     table("wrong outputs", ["wrong output", n("cases tried"), n("rejected"), n("equivalent"), n("let through"), "in"],
       lines),
     andMore(sorted, lines, ""));

@@ -4,7 +4,8 @@ const ENVIRONMENT_LINES = 200;
 
 PARTS.push({
   id: "environment", order: 80, withoutRows: true, title: "How it was measured",
-  about: "The machine, the command, the ceilings that floors are held against, and how far figures differ where nothing does.",
+  about: "The machine, the command, the ceilings that floors are held against, and how far figures differ where "
+    + "nothing does.",
   render(root, view) {
     const header = view.report.header && typeof view.report.header === "object" ? view.report.header : {};
     append(root, [environmentUnfinished(header), environmentWarnings(view.report)]);
@@ -21,7 +22,8 @@ function environmentUnfinished(header) {
   if (header.stages_s !== undefined) return null;
   return h("p", { class: "note", id: "environment-unfinished" }, Object.keys(header).length === 0
     ? "The records have no header: nothing is known of the machine."
-    : "The run did not come to its end, or an older version made it: ceilings are those from before the first case, and what is written at the end (A/A controls, seconds by stage) is missing.");
+    : "The run did not come to its end, or an older version made it: ceilings are those from before the first case, "
+      + "and what is written at the end (A/A controls, seconds by stage) is missing.");
 }
 
 function environmentWarnings(report) {
@@ -159,7 +161,8 @@ function environmentClockChart(root, view, rows, every) {
   const tip = (item) => {
     const row = view.report.rows[item.data.row];
     const figures = ["sm_mhz", "power_w", "temperature_c"].map((name) => `${name} ${fourDigits(row[name])}`);
-    return `${row.label} (${row.mode})\n${figures.join(", ")}\nlimits: ${row.clock_limits ?? NONE}\nclick: show it in the table`;
+    return `${row.label} (${row.mode})\n${figures.join(", ")}\nlimits: ${row.clock_limits ?? NONE}\nclick: show it in `
+      + "the table";
   };
   drawChart(root, "SM clock and power by row, in the order of the records; the ranges are in the table above", {
     grid: { left: 56, right: 64, top: 56, bottom: 40 },
@@ -261,7 +264,8 @@ function environmentStages(root, header) {
   const lines = [...named, ...(isKnown(rest) && rest > 0 ? [["what no stage claims", rest]] : [])];
   append(root, [h("h3", {}, "Where the run's time went"), h("p", { id: "environment-measured" },
     isKnown(header.measured_s)
-    ? `Of ${fourDigits(all)} s, ${fourDigits(header.measured_s)} s (${share(header.measured_s)}) are the latencies that were kept; the rest is care: settling, flushing, checking, reading counters.`
+    ? `Of ${fourDigits(all)} s, ${fourDigits(header.measured_s)} s (${share(header.measured_s)}) are the latencies `
+      + "that were kept; the rest is care: settling, flushing, checking, reading counters."
     : "How much of it the kept latencies are is not in the records.")]);
   const list = h("div", { id: "environment-stages" },
     table("seconds by stage", ["stage", n("seconds"), n("of the run"), ""],

@@ -5,7 +5,8 @@ const HEADLINE_LINES = 200;
 
 PARTS.push({
   id: "headline", order: 10, title: "At a glance",
-  about: "Whether fusing paid: time, bytes, launches and memory of fused against the library's products (cublas, on the CPU eigen) and against naive.",
+  about: "Whether fusing paid: time, bytes, launches and memory of fused against the library's products (cublas, on "
+    + "the CPU eigen) and against naive.",
   render(root, view) {
     const pairs = headlinePairs(view);
     append(root, [headlineFailures(view), headlineUnsupported(view), headlineLead(view, pairs), caseChooser(view)]);
@@ -98,7 +99,8 @@ function headlineLead(view, pairs) {
     pairs.filter((pair) => pair.row.variant === variant && pair.baseline)));
   return h("div", { id: "headline-lead" }, sentences.length > 0 ? sentences
     : h("p", {},
-      `No row here can be held against ${base}: the only variant${present.length === 1 ? " is" : "s are"} ${present.join(", ")}.`));
+      `No row here can be held against ${base}: the only variant${present.length === 1 ? " is" : "s are"} `
+        + `${present.join(", ")}.`));
 }
 
 function headlineCounts(view, variant, base, pairs) {
@@ -115,7 +117,8 @@ function headlineCounts(view, variant, base, pairs) {
     [i > 0 ? ", " : "", h("strong", { class: css },
       i > 0 ? `${kind} in ${number}` : `${kind} than ${base} in ${number} of ${plural(known, "case")}`)]);
   const doubt = h("abbr",
-    { title: "the speed-up's 95% interval includes 1, there are too few samples for one, or the difference is no larger than that of one variant timed twice in this run" }, "show no difference");
+    { title: "the speed-up's 95% interval includes 1, there are too few samples for one, or the difference is no "
+      + "larger than that of one variant timed twice in this run" }, "show no difference");
   return h("p", {}, h("strong", {}, variant), known === 0 ? ` cannot be compared with ${base} in time` : null,
     said.length > 0 ? [" is ", said] : null,
     unsure === 0 ? null : said.length > 0 ? [", and in ", h("strong", {}, String(unsure)), " the samples ", doubt]
@@ -193,10 +196,12 @@ function headlineTimeSentence(report, pair, against, judged) {
   }
   const mine = `${row.variant} takes ${formatTime(row.median_us)}`;
   if (!against) {
-    return `${mine}; ${row.variant === report.baseline || row.variant === "naive" ? "no other variant of this case is in the run" : `neither ${report.baseline} nor naive is in the run`}.`;
+    const isTheirs = row.variant === report.baseline || row.variant === "naive";
+    return `${mine}; ${isTheirs ? "no other variant of this case" : `neither ${report.baseline} nor naive`} is in the run.`;
   }
   if (!isKnown(against.median_us)) {
-    return `${mine}; ${against.variant} has no time: ${headlineWhy(report, against, "median_us") ?? "it is not in the records"}.`;
+    return `${mine}; ${against.variant} has no time: `
+      + `${headlineWhy(report, against, "median_us") ?? "it is not in the records"}.`;
   }
   const theirs = `${against.variant}'s ${formatTime(against.median_us)}`;
   const times = row.median_us / against.median_us;
@@ -210,7 +215,8 @@ function headlineTimeSentence(report, pair, against, judged) {
   }
   if (judged.kind === "same") return `${both}: no difference that the samples show.`;
   if (judged.kind === "noise") {
-    return `${both}: no more of a difference than one variant shows when it is timed twice (${headlineSmall(judged.control)}).`;
+    return `${both}: no more of a difference than one variant shows when it is timed twice `
+      + `(${headlineSmall(judged.control)}).`;
   }
   if (judged.kind === "few") return `${both}: too few samples to say whether that is a difference.`;
   return `${both}; the speed-up is not known.`;
@@ -253,7 +259,8 @@ function headlineBytesSentence(pair, against, ratio, why) {
   if (!against || ratio === null) return `${mine}.${note}`;
   const theirs = `${against.variant}'s ${formatBytes(pair.bytes(against))}`;
   if (Math.abs(ratio - 1) <= 0.01) return `${mine}, as much as ${theirs}.${note}`;
-  return `${mine}, ${headlinePart(ratio).replace(/x$/, " times")}${ratio <= 1.005 ? " of" : ""} ${theirs}: ${ratio < 1 ? "it saves" : "it costs"} ${formatBytes(Math.abs(pair.bytes(against) - pair.bytes(row)))}.${note}`;
+  return `${mine}, ${headlinePart(ratio).replace(/x$/, " times")}${ratio <= 1.005 ? " of" : ""} ${theirs}: `
+    + `${ratio < 1 ? "it saves" : "it costs"} ${formatBytes(Math.abs(pair.bytes(against) - pair.bytes(row)))}.${note}`;
 }
 
 function headlineUnmeasuredWhy(pair) {
@@ -266,8 +273,11 @@ function headlineFloorTile(view, pair) {
   const { row } = pair;
   const against = pair.baseline ?? pair.naive;
   const why = (one) => headlineWhy(view.report, one, "floor_share");
-  const sentence = !isKnown(row.floor_share) ? `The share is not known: ${why(row) ?? "it is not in the records"}.`
-    : `Nothing takes less than ${formatTime(row.floor_us)} here; ${row.variant} takes ${(1 / row.floor_share).toFixed(2)} times that${against && isKnown(against.floor_share) ? `, ${against.variant} ${(1 / against.floor_share).toFixed(2)} times` : ""}.`;
+  const times = (one) => `${(1 / one.floor_share).toFixed(2)} times`;
+  const theirs = isKnown(against?.floor_share) ? `, ${against.variant} ${times(against)}` : "";
+  const sentence = isKnown(row.floor_share)
+    ? `Nothing takes less than ${formatTime(row.floor_us)} here; ${row.variant} takes ${times(row)} that${theirs}.`
+    : `The share is not known: ${why(row) ?? "it is not in the records"}.`;
   return headlineTile(view, pair, { id: "floor", title: [`${row.variant}: `, word("share of floor")],
     of: (one) => one.floor_share, whole: 1, format: formatPercent, why, sentence });
 }
@@ -294,7 +304,8 @@ function headlineLaunchesSentence(row, against, theirs) {
 
 function headlineWorkspaceSentence(row, against, theirs) {
   if (row.workspace_bytes === 0) {
-    return `${row.variant} stores no intermediates${isKnown(theirs) ? `; ${against.variant} ${theirs === 0 ? "stores none either" : `stores ${formatBytes(theirs)}`}` : ""}.`;
+    const other = theirs === 0 ? "stores none either" : `stores ${formatBytes(theirs)}`;
+    return `${row.variant} stores no intermediates${isKnown(theirs) ? `; ${against.variant} ${other}` : ""}.`;
   }
   const mine = `${row.variant}'s intermediates take ${formatBytes(row.workspace_bytes)}`;
   if (!isKnown(theirs)) return `${mine}.`;
@@ -323,7 +334,8 @@ function headlineChart(root, view, pairs) {
   const names = shortNames(told.map((pair) => pair.row));
   append(root, [h("h3", {}, `Time, bytes and workspace as a part of ${base}'s`),
     h("p", { class: "soft" },
-      `${told.length} of ${plural(comparable, "case")} that can be compared. What lies left of 1x is less than ${base}'s, right of it more. A line through a time is its 95% interval. `,
+      `${told.length} of ${plural(comparable, "case")} that can be compared. What lies left of 1x is less than `
+        + `${base}'s, right of it more. A line through a time is its 95% interval. `,
       comparable > told.length ? actionLink("#headline-cases", null, "Show all cases", () => headlineShowCases(root))
         : null)]);
   const time = told.map((pair) => ratioOf(1, pair.row.speedup_vs_cublas));

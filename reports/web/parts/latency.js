@@ -1,6 +1,7 @@
 // Latency of one case: how samples spread, how they went over time, and what the run's modes change.
 PARTS.push({ id: "latency", order: 50, title: "Latency",
-  about: "Every sample of one case: how far the medians lie apart, how much samples spread, and whether the clock held.",
+  about: "Every sample of one case: how far the medians lie apart, how much samples spread, and whether the clock "
+    + "held.",
   render: renderLatency });
 
 const LATENCY_POINTS = 1500;  // samples drawn of a row
@@ -81,7 +82,8 @@ function verdictOfSpeedup(report, row, name) {
 function latencySummary(view, timed) {
   const base = view.report.baseline;
   const words = h("p", { class: "soft small" },
-    `1.20x over ${base}: ${base} takes 1.20 times as long as this variant, by the median over pairs of samples, with its 95% interval. Over 1x this variant is faster.`);
+    `1.20x over ${base}: ${base} takes 1.20 times as long as this variant, by the median over pairs of samples, with `
+      + "its 95% interval. Over 1x this variant is faster.");
   return [h("ul", { class: "verdicts" }, timed.map((row) => {
     const over = [speedupText(row, "cublas", base), speedupText(row, "naive")].filter(Boolean);
     const verdict = verdictOfSpeedup(view.report, row, base);
@@ -121,7 +123,8 @@ function eventsNote(report, timed) {
   const notes = timed.filter((row) => row.timing_reason).map((row) => `${row.variant}: ${row.timing_reason}.`);
   if (short.length > 0) {
     notes.unshift(
-      `A latency runs from event to event, and two events alone take ${formatTime(events)}: ${short.map((row) => `${formatPercent(events / row.median_us)} of ${row.variant}'s median`).join(", ")}.`);
+      `A latency runs from event to event, and two events alone take ${formatTime(events)}: `
+        + `${short.map((row) => `${formatPercent(events / row.median_us)} of ${row.variant}'s median`).join(", ")}.`);
   }
   return notes.length > 0 ? h("p", { class: "note small" }, notes.join(" ")) : null;
 }
@@ -130,13 +133,15 @@ function samplesNote(drawn) {
   const thin = drawn.filter((one) => one.points.length < one.total);
   const slow = sumOf(drawn.map((one) => one.slow));
   return h("p", { class: "soft small" },
-    "Above each name: its samples. Below it: a line from p05 to p95, a box for the median's 95% interval, a mark at the median. ",
+    "Above each name: its samples. Below it: a line from p05 to p95, a box for the median's 95% interval, a mark at "
+      + "the median. ",
     slow > 0 ? `${plural(slow, "sample")} ringed: the SM clock was over 5% under the row's median; they are kept. `
       : "",
     drawn.some((one) => !one.hasClock)
       ? `No clock is known${drawn[0].row.device_reason ? `: ${drawn[0].row.device_reason}` : ""}. ` : "",
     thin.length > 0
-      ? `${LATENCY_POINTS} samples of ${thin.map((one) => `${one.row.variant}'s ${one.total}`).join(", ")} are drawn, evenly spread. ` : "",
+      ? `${LATENCY_POINTS} samples of ${thin.map((one) => `${one.row.variant}'s ${one.total}`).join(", ")} are drawn, `
+        + "evenly spread. " : "",
     "Sample n of one variant and sample n of another are of the same round.");
 }
 
@@ -201,7 +206,8 @@ function spreadChart(root, view, drawn, byTime) {
       value(row.median_us + half), value(row.p95_us ?? row.median_us)];
   }) };
   drawChart(root,
-    `Samples of ${names.join(", ")}, ${byTime ? "in \u00b5s" : "in percent of their medians"}, with median, 95% interval, p05 and p95`, {
+    `Samples of ${names.join(", ")}, ${byTime ? "in \u00b5s" : "in percent of their medians"}, with median, 95% `
+      + "interval, p05 and p95", {
     grid: { left: 8 + 7 * largest(names.map((name) => Math.min(name.length, 18))), right: 24, top: 34, bottom: 34 },
     xAxis: { ...axis, name: "", axisLine: { onZero: false, lineStyle: { color: cssColor("--line") } } },
     yAxis: { type: "value", inverse: true, min: -0.75, max: names.length - 0.6, axisLine: { show: false },
@@ -245,7 +251,8 @@ function orderChart(root, view, drawn, byTime) {
   const mhz = drawn.flatMap((one) => one.points.map((point) => point.mhz)).filter(isKnown);
   const clockRange = { min: Math.floor(smallest(mhz) / 50 - 1) * 50, max: Math.ceil(largest(mhz) / 50 + 1) * 50 };
   drawChart(root,
-    `Samples of ${drawn.map((one) => one.row.variant).join(", ")} in the order they were taken${hasClock ? ", with the SM clock" : ""}`, {
+    `Samples of ${drawn.map((one) => one.row.variant).join(", ")} in the order they were `
+      + `taken${hasClock ? ", with the SM clock" : ""}`, {
     grid: hasClock ? [{ left: 64, right: 20, top: 34, height: "48%" }, { left: 64, right: 20, bottom: 34,
       height: "22%" }] : [{ left: 64, right: 20, top: 34, bottom: 34 }],
     legend: { data: drawn.map((one) => one.row.variant) },

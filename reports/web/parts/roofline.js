@@ -1,7 +1,8 @@
 // Roofline: FLOP rates over arithmetic intensity, under the ceilings of the run; and what reaches no FLOPs, by
 // bandwidth.
 PARTS.push({ id: "roofline", order: 40, title: "Roofline",
-  about: "How fast rows compute for the bytes that they move, below the best that anything reached on this device in this run.",
+  about: "How fast rows compute for the bytes that they move, below the best that anything reached on this device in "
+    + "this run.",
   render: renderRoofline });
 
 const ROOFLINE_POINTS = 3000;
@@ -85,7 +86,8 @@ function rooflineSummary(view, roofs, items, isBySteps) {
   if (own.length === 0) return h("p", { class: "note" }, "The selected case has no row that passed and was timed.");
   if (isBySteps) {
     return h("p", {},
-      `${plural(own.length, "step")} of ${distinct(own, (item) => item.row.variant).join(", ")}. The larger a point, the more of its variant's time it takes.`);
+      `${plural(own.length, "step")} of ${distinct(own, (item) => item.row.variant).join(", ")}. The larger a point, `
+        + "the more of its variant's time it takes.");
   }
   const judged = own.map((item) => h("li", {}, h("strong", {}, rowLink(view, item.row, item.row.variant)), ": ",
     roofSentence(item)));
@@ -94,7 +96,8 @@ function rooflineSummary(view, roofs, items, isBySteps) {
 
 function roofSentence(item) {
   if (item.flops === 0) {
-    return `no matrix product, so no FLOPs: below, by bandwidth${isKnown(item.row.floor_share) ? `, at ${formatPercent(item.row.floor_share)} of the floor` : ""}`;
+    return "no matrix product, so no FLOPs: below, by "
+      + `bandwidth${isKnown(item.row.floor_share) ? `, at ${formatPercent(item.row.floor_share)} of the floor` : ""}`;
   }
   if (!isKnown(item.x)) return `${fourDigits(item.tflops)} TFLOP/s; its bytes are not known`;
   const start = `${fourDigits(item.tflops)} TFLOP/s at ${fourDigits(item.x)} FLOP per ${bytesKind(item)} byte`;
@@ -109,7 +112,8 @@ function rooflineNotes(root, view, items, left, isBySteps) {
   const say = (count, text) => (count > 0 ? `${plural(count, noun)} ${text}` : null);
   const withFlops = items.filter((item) => item.flops > 0);
   const notes = [
-    "Filled: bytes are measured. Hollow: they are modelled; L2 may have served some, so that a hollow point may lie left of where it belongs, and above a roof.",
+    "Filled: bytes are measured. Hollow: they are modelled; L2 may have served some, so that a hollow point may lie "
+      + "left of where it belongs, and above a roof.",
     isBySteps ? "A step's bytes are those that crossed while it ran: part may be what earlier steps left in L2."
       : "Measured bytes are without those that were written back after the clock had stopped.",
     say(left, isBySteps ? "without a time are left out." : "did not pass or have no median: left out."),
@@ -119,7 +123,8 @@ function rooflineNotes(root, view, items, left, isBySteps) {
     say(withFlops.filter((item) => item.isHot).length,
       "ran hot: L2 may serve them, so the bandwidth roof does not apply, and they are drawn pale."),
     say(items.filter((item) => item.roof_share > 1.001 && item.isMeasured).length,
-      "with measured bytes lie above a roof: short kernels' bytes are blurred by the counters' own, and a run that was cut off has the roofs that it began with."),
+      "with measured bytes lie above a roof: short kernels' bytes are blurred by the counters' own, and a run that "
+        + "was cut off has the roofs that it began with."),
     items.filter((item) => isKnown(item.x)).length > ROOFLINE_POINTS
       ? `Of the points ${ROOFLINE_POINTS} are drawn, spread evenly over the rows: filters show fewer.` : null];
   root.append(h("p", { class: "soft small" }, notes.filter(Boolean).join(" ")));
@@ -174,7 +179,8 @@ function rooflineChart(root, view, all, roofs, isBySteps) {
       label: { color: cssColor("--soft"), fontSize: 11, textBorderColor: cssColor("--paper"), textBorderWidth: 2 } };
   });
   drawChart(root,
-    `Roofline: ${plural(items.length, isBySteps ? "step" : "row")} of ${variants.join(", ")} by FLOP per byte and TFLOP/s`, {
+    `Roofline: ${plural(items.length, isBySteps ? "step" : "row")} of ${variants.join(", ")} by FLOP per byte and `
+      + "TFLOP/s", {
     grid: { left: 66, right: 24, top: 40, bottom: 48 }, legend: { data: variants },
     xAxis, yAxis, series: [...roofSeries(roofs, dtypes, low, high, yAxis), ...(isBySteps ? [] : caseLines(items)),
       ...series],
@@ -277,7 +283,8 @@ function bandwidthChart(root, view, items, roofs, isBySteps) {
   const shown = all.slice(0, ROOFLINE_BARS);
   append(root, [h("h3", {}, "Without FLOPs: by bandwidth"), h("p", { class: "soft" },
     isBySteps ? "Bars: modelled bytes of the step, over its time. Marks: measured bytes."
-      : "Bars: compulsory bytes, over the median: long is fast. Marks: measured bytes, over the median: a mark far beyond its bar is traffic that fusing could save.",
+      : "Bars: compulsory bytes, over the median: long is fast. Marks: measured bytes, over the median: a mark far "
+        + "beyond its bar is traffic that fusing could save.",
     hot > 0 ? ` ${plural(hot, isBySteps ? "step" : "row")} ran hot: L2 may serve them, so no bandwidth is known.` : "",
     all.length > shown.length ? ` The first ${shown.length} of ${all.length} are drawn: filters show others.` : "")]);
   if (shown.length === 0) return;

@@ -1,6 +1,7 @@
 // Scaling: cases that differ in one extent alone, over that extent.
 PARTS.push({ id: "scaling", order: 60, title: "Scaling",
-  about: "Cases that differ in one extent alone: where a variant begins to pay, and whether time and bytes grow as the floor does.",
+  about: "Cases that differ in one extent alone: where a variant begins to pay, and whether time and bytes grow as "
+    + "the floor does.",
   render: renderScaling });
 
 const DASHES = "path://M0 4h7v2h-7zM10 4h7v2h-7zM20 4h7v2h-7z";
@@ -93,7 +94,7 @@ function noFamilies(root, view) {
     [h("p", { class: "note" }, "No two cases of these rows differ only in seq, batch or past, and were timed."),
     h("p", {}, "A sweep with a list makes such cases: here over seq, and as well over batch or past:"),
     h("pre", {},
-      `name: scaling\nsweep:\n${used.map(([key, value], i) => `  ${i === 0 ? "-" : " "} ${key}: ${value}`).join("\n")}\n`)]);
+      `name: scaling\nsweep:\n${used.map(([key, value], i) => `  ${i === 0 ? "-" : " "} ${key}: ${value}\n`).join("")}`)]);
 }
 
 // One series a variant: its timed rows by extent.
@@ -123,7 +124,8 @@ function scalingSummary(view, series, family, by) {
   const base = view.report.baseline;
   return h("ul", { class: "verdicts" }, series.map(({ variant, rows }) => {
     const power = growth(rows, by);
-    const grows = `${plural(rows.length, "place")}${power === null ? "" : `, time grows as ${by} to the power ${power.toFixed(2)}`}`;
+    const grows = plural(rows.length, "place")
+      + (power === null ? "" : `, time grows as ${by} to the power ${power.toFixed(2)}`);
     const where = (text, ...kinds) => {
       const places = rows.filter((row) => !isBaseline(row)
         && kinds.includes(judgeSpeedup(view.report, row, "cublas").kind)).map((row) => row[by]);
@@ -198,12 +200,15 @@ function sharedLine(name, series, family, by, value) {
 
 function timeOverExtent(root, view, series, family, by) {
   const rows = series.flatMap((one) => one.rows);
+  const tip = (row) => {
+    const share = isKnown(row.floor_us) ? `floor ${formatTime(row.floor_us)}: ${formatPercent(row.floor_share)}` : "no floor";
+    const speedup = isBaseline(row) ? null : speedupText(row, "cublas", view.report.baseline);
+    return `${formatTime(row.median_us)}, ${share}${speedup === null ? "" : `\n${speedup}`}`;
+  };
   overExtent(root, view, series, family, by, "Median latency and floor",
     logAxis("", [...rows.map((row) => row.median_us), ...rows.map((row) => row.floor_us)], { format: axisTime }),
     (row) => ({ value: [placeValue(family, by, row), row.median_us], row: row.index }),
-    sharedLine("floor", series, family, by, (row) => row.floor_us),
-    (row) =>
-      `${formatTime(row.median_us)}${isKnown(row.floor_us) ? `, floor ${formatTime(row.floor_us)}: ${formatPercent(row.floor_share)}` : ", no floor"}${isBaseline(row) || !isKnown(row.speedup_vs_cublas) ? "" : `\n${speedupText(row, "cublas", view.report.baseline)}`}`);
+    sharedLine("floor", series, family, by, (row) => row.floor_us), tip);
 }
 
 function bytesOverExtent(root, view, series, family, by) {

@@ -567,7 +567,8 @@ PARTS.push({
   id: "table",
   order: 90,
   title: "All rows",
-  about: "Every row that the filters leave, as results.csv has it: sort and group them, choose columns, and open one for all that is known of it.",
+  about: "Every row that the filters leave, as results.csv has it: sort and group them, choose columns, and open one "
+    + "for all that is known of it.",
   // All cases are here: which one the other parts look at changes nothing.
   keeps: ["case", "theme"],
   render(root, view) {

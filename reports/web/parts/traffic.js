@@ -250,10 +250,16 @@ function trafficOther(pieces) {
 
 // --- colours ---
 
-const trafficMix = (color, share) =>
-  `#${[1, 3, 5].map((at) => Math.round(parseInt(color.slice(at, at + 2), 16) * (1 - share) + 255 * share).toString(16).padStart(2, "0")).join("")}`;
+const trafficRgb = (color) => [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16));
+
+// A colour with so much white.
+function trafficMix(color, share) {
+  const mixed = trafficRgb(color).map((part) => Math.round(part * (1 - share) + 255 * share));
+  return `#${mixed.map((part) => part.toString(16).padStart(2, "0")).join("")}`;
+}
+
 function trafficInk(color) {
-  const [r, g, b] = [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16));
+  const [r, g, b] = trafficRgb(color);
   return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#111111" : "#ffffff";
 }
 
@@ -302,8 +308,9 @@ function trafficTensorText(row, tensor) {
     lines.push(`compulsory: written ${formatBytes(tensor.compulsory_write_bytes)}`);
   }
   if (touched) {
-    lines.push(
-      `written by ${touched.writers.length || tensor.storage === "workspace" ? trafficNames(touched.writers) : "no step: it is given"}, ${formatBytes(touched.written)}`);
+    const isGiven = touched.writers.length === 0 && tensor.storage !== "workspace";
+    const writers = isGiven ? "no step: it is given" : trafficNames(touched.writers);
+    lines.push(`written by ${writers}, ${formatBytes(touched.written)}`);
     lines.push(`read by ${trafficNames(touched.readers)}, ${formatBytes(touched.read)}`);
   }
   return lines.filter(Boolean).join("\n");
@@ -317,7 +324,8 @@ function trafficStepText(step) {
   if (Object.keys(step.writes).length) lines.push(`writes ${trafficNames(touches(step.writes))}`);
   if (step.isMeasured) {
     lines.push(
-      `measured in its place: reads ${formatBytes(step.dram_read_bytes)}, writes ${formatBytes(step.dram_write_bytes)}`);
+      `measured in its place: reads ${formatBytes(step.dram_read_bytes)}, writes `
+        + `${formatBytes(step.dram_write_bytes)}`);
   }
   return lines.filter(Boolean).join("\n");
 }
@@ -460,7 +468,8 @@ function trafficStepTable(report, rows) {
   });
   return h("details", { class: "by-step" }, h("summary", {}, "Figures by step, in MB"),
     h("p", { class: "soft" },
-      "A step is measured in its place: what it left in L2 is written while later steps run, so that a step's own writes may be less than modelled and the next one's more."),
+      "A step is measured in its place: what it left in L2 is written while later steps run, so that a step's own "
+        + "writes may be less than modelled and the next one's more."),
     table("bytes by step", ["variant", "step", "kernel", n("modelled read", help("bytes_read")),
       n("modelled written", help("bytes_written")), n("measured read", help("dram_read_bytes")),
       n("measured written", help("dram_write_bytes")),
@@ -556,7 +565,8 @@ function trafficDrawDots(root, view, ratios) {
   series[0].markLine = lineAt({ xAxis: 1 }, "--soft", { type: "dashed" });
   if (view.groups.length > groups.length) {
     root.append(h("p", { class: "note" },
-      `Drawn are the first ${groups.length} of ${view.groups.length} cases: the filters above choose others. The table by op below is of all.`));
+      `Drawn are the first ${groups.length} of ${view.groups.length} cases: the filters above choose others. The `
+        + "table by op below is of all."));
   }
   drawChart(root, `Bytes over compulsory bytes of ${plural(groups.length, "case")}`, {
     grid: { left: room, right: 24, top: 40, bottom: 40 },

@@ -265,7 +265,8 @@ function waterfallHeadline(chain) {
     const change = times[1] - times[0];
     const same = Math.abs(change) <= 0.005 * times[0];
     const how = same ? "as long as"
-      : `${formatTime(Math.abs(change))} (${formatPercent(Math.abs(change) / times[0])}) ${change > 0 ? "longer" : "less"} than`;
+      : `${formatTime(Math.abs(change))} (${formatPercent(Math.abs(change) / times[0])}) `
+        + `${change > 0 ? "longer" : "less"} than`;
     sentences.push(`${to.variant} takes ${formatTime(times[1])}, ${how} ${from.variant}'s ${formatTime(times[0])}`);
     if (isKnown(byBytes)) {
       sentences.push(
@@ -299,7 +300,8 @@ function waterfallAdvice(row) {
   const products = sumOf(row.steps.filter((step) => step.flops > 0).map((step) => step.time_us));
   if (!(all > 0) || products < 0.5 * all) return null;
   return h("p", {},
-    `Steps with matrix products take ${formatPercent(products / all)} of the time of ${row.variant}'s steps. FLOPs decide there: bytes saved do not predict time.`);
+    `Steps with matrix products take ${formatPercent(products / all)} of the time of ${row.variant}'s steps. FLOPs `
+      + "decide there: bytes saved do not predict time.");
 }
 
 function waterfallMatchNote(pairs) {
@@ -307,7 +309,8 @@ function waterfallMatchNote(pairs) {
   const texts = [];
   if (hows.has("tensors")) {
     texts.push(
-      "Steps are matched by the tensors that both variants store: what lies between the same tensors does the same work.");
+      "Steps are matched by the tensors that both variants store: what lies between the same tensors does the same "
+        + "work.");
   }
   if (hows.has("stage") || hows.has("name")) texts.push(pairs.some((pair) => !trafficHasTensors(pair.before)
     || !trafficHasTensors(pair.after))
@@ -378,7 +381,8 @@ function waterfallDrawBytes(root, view, chain, pairs, kind, isMeasured) {
   const unknown = chain.find((row) => !isKnown(totalOf(row)));
   if (unknown) {
     root.append(h("p", { class: "note" },
-      `Not drawn: ${unknown.variant} has no modelled bytes: ${whyNot(view.report, unknown, "bytes_modelled", NO_REASON)}`));
+      `Not drawn: ${unknown.variant} has no modelled bytes: `
+        + `${whyNot(view.report, unknown, "bytes_modelled", NO_REASON)}`));
     return;
   }
   const why = chain.map((row) => reasonOf(view.report, row, "dram_read_bytes")).find(Boolean)
@@ -450,7 +454,8 @@ function waterfallDraw(root, view, bars, format, tick, what, predictedName) {
   } });
   if (marks.length) {
     root.append(h("p", { class: "soft" },
-      `Falling bars (green) are saved, rising bars (red) are lost, grey ones are in no matched step. Diamonds: where a bar would end ${predictedName}.`));
+      "Falling bars (green) are saved, rising bars (red) are lost, grey ones are in no matched step. Diamonds: where "
+        + `a bar would end ${predictedName}.`));
   }
 }
 
@@ -490,13 +495,13 @@ function waterfallHover(bar, format) {
 
 function waterfallTable(report, pair) {
   const hasTensors = trafficHasTensors(pair.before) && trafficHasTensors(pair.after);
-  const signed = (value, format, why) => n(isKnown(value) ? trafficSigned(value, format) : NONE, isKnown(value) ? null
-    : why);
+  const signed = (value, format, why) => (isKnown(value) ? n(trafficSigned(value, format)) : n(NONE, why));
+  const names = (steps) => steps.map((step) => step.name).join("; ");
+  const now = ({ group }) => (waterfallIsMatched(group) || group.after.length === 0 ? "" : ` (now: ${names(group.after)})`);
   const whyBytes = reasonOf(report, pair.after, "dram_read_bytes") ?? reasonOf(report, pair.before, "dram_read_bytes")
     ?? "not all of these steps were measured";
   const lines = pair.lines.map((line) => [
-    waterfallIsMatched(line.group) ? line.group.after.map((step) => step.name).join(" + ") : "not attributed",
-    { text: `${line.group.before.map((step) => step.name).join("; ") || NONE}${waterfallIsMatched(line.group) || line.group.after.length === 0 ? "" : ` (now: ${line.group.after.map((step) => step.name).join("; ")})`}` },
+    line.label, (names(line.group.before) || NONE) + now(line),
     hasTensors ? waterfallTensorCell(pair, line.group) : { text: NONE, title: TRAFFIC_OLD },
     signed(line.modelled, formatMb, "not modelled"), signed(line.measured, formatMb, whyBytes),
     { ...signed(line.predicted, fourDigits, line.why), title: line.why },
@@ -507,9 +512,11 @@ function waterfallTable(report, pair) {
   const rest = (total, name) => (total === null ? null : waterfallClean(total - sum(name), total));
   const totals = { modelled: change("bytes_modelled"), measured: change("measured_bytes"), us: change("median_us") };
   lines.push([{ text: "outside the steps",
-    title: "what the plan's figure and the steps' differ by: late writes; in time, gaps between launches, overlap, and an empty pair of events" }, "", "",
-    signed(rest(totals.modelled, "modelled"), formatMb, "not known"), signed(rest(totals.measured, "measured"),
-      formatMb, whyBytes), "", signed(rest(totals.us, "us"), fourDigits, "no latency")]);
+    title: "what the plan's figure and the steps' differ by: late writes; in time, gaps between launches, overlap, "
+      + "and an empty pair of events" }, "", "",
+    signed(rest(totals.modelled, "modelled"), formatMb, "not known"),
+    signed(rest(totals.measured, "measured"), formatMb, whyBytes), "",
+    signed(rest(totals.us, "us"), fourDigits, "no latency")]);
   const predicted = pair.lines.some((line) => isKnown(line.predicted)) ? sum("predicted") : null;
   const bold = (cell) => ({ ...cell, text: h("strong", {}, cell.text) });
   lines.push([h("strong", {}, `${pair.after.variant} less ${pair.before.variant}`), "", "",
@@ -531,8 +538,8 @@ const waterfallClean = (rest, total) => (Math.abs(rest) <= 1e-9 * Math.max(Math.
 
 function waterfallTensorCell(pair, group) {
   const { gone, fresh, less } = waterfallTensors(pair, group);
-  const line = (said, names) => (names.length ? h("div", {}, h("span", { class: "soft" }, `${said} `), names.join("; "))
-    : null);
+  const line = (said, names) =>
+    (names.length ? h("div", {}, h("span", { class: "soft" }, `${said} `), names.join("; ")) : null);
   const cells = [line("no longer stored:", gone), line("stored instead:", fresh), line("read or written less:", less)]
     .filter(Boolean);
   return cells.length ? { text: cells } : NONE;
