@@ -76,8 +76,8 @@ function drawChart(root, label, option, { tip, height = 360, onclick = null }) {
     legend: option.legend ? {
       type: "scroll", top: 4, left: 0, right: 50, textStyle: { color: ink }, pageTextStyle: { color: ink },
       formatter: withoutColon,
-      ...option.legend, data: option.legend.data?.map((one) => (one.name ? { ...one, name: seriesName(one.name) }
-        : seriesName(one))),
+      ...option.legend, data: option.legend.data?.map((one) =>
+        (one.name ? { ...one, name: seriesName(one.name) } : seriesName(one))),
     } : undefined,
     series: option.series.map((one) => ({ ...one, name: seriesName(one.name) })),
     xAxis: axes(option.xAxis),

@@ -21,8 +21,8 @@ const formatPercent = (part) => {
   // Never rounded to 100% from above: over the budget must look like it.
   return `${part > 1 ? Math.ceil(part * 100) : Math.round(part * 100)}%`;
 };
-const formatSigned = (value, format) => (isKnown(value) ? `${value < 0 ? "\u2212" : "+"}${format(Math.abs(value))}`
-  : NONE);
+const formatSigned = (value, format) =>
+  (isKnown(value) ? `${value < 0 ? "\u2212" : "+"}${format(Math.abs(value))}` : NONE);
 
 function formatTimes(value, lo = null, hi = null) {
   if (!isKnown(value)) return NONE;

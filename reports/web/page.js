@@ -94,8 +94,8 @@ class Page {
     try {
       replaceChildren(body);
       if (this.view.rows.length > 0 || part.withoutRows) part.render(body, this.view);
-      else body.append(h("p", { class: "note" }, this.report.rows.length === 0 ? this.none
-        : "No row is left by the filters."));
+      else body.append(h("p", { class: "note" },
+        this.report.rows.length === 0 ? this.none : "No row is left by the filters."));
     } catch (error) {
       console.error(error);
       body.append(h("p", { class: "warning" }, `This part could not be drawn: ${error.message}`));

@@ -56,8 +56,8 @@ function correctTiles(view) {
   const over = view.rows.filter((row) => row.error_share > 1).length;
   const help = (name) => columnHelp(view.report, name);
   return h("div", { class: "tiles", id: "correct-tiles" },
-    tile("worst", ["worst error / ", word("budget")], sums.worst === null ? NONE
-      : correctShareText(sums.worst.error_share),
+    tile("worst", ["worst error / ", word("budget")],
+      sums.worst === null ? NONE : correctShareText(sums.worst.error_share),
       sums.worst === null ? `Nothing was checked: ${why("rel_l2")}.`
         : [over > 0 ? `${plural(over, "row")} over the budget. The worst: ` : "Nearest to its budget: ",
           rowLink(view, sums.worst)], over > 0),
@@ -184,8 +184,8 @@ function correctTip(row, name) {
     "click: show it in the table"].join("\n");
 }
 
-const correctError = (value) => (!isKnown(value) ? NONE : value === 0 ? "0" : value < 0.01 ? value.toExponential(2)
-  : value.toPrecision(3));
+const correctError = (value) =>
+  (!isKnown(value) ? NONE : value === 0 ? "0" : value < 0.01 ? value.toExponential(2) : value.toPrecision(3));
 
 // --- tables ---
 

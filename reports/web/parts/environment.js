@@ -177,8 +177,8 @@ function environmentClockChart(root, view, rows, every) {
 
 // --- noise ---
 
-const environmentRange = (from, to) => (isKnown(to) ? `${formatTime(from)} to ${formatTime(to)}`
-  : `from ${formatTime(from)}`);
+const environmentRange = (from, to) =>
+  (isKnown(to) ? `${formatTime(from)} to ${formatTime(to)}` : `from ${formatTime(from)}`);
 const environmentPart = (part) => (isKnown(part) ? `${(part * 100).toFixed(2)}%` : NONE);
 
 function environmentNoise(root, header) {

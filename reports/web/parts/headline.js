@@ -97,8 +97,8 @@ function headlineLead(view, pairs) {
   const present = distinct(view.rows, (row) => row.variant);
   const sentences = variants.map((variant) => headlineCounts(view, variant, base,
     pairs.filter((pair) => pair.row.variant === variant && pair.baseline)));
-  return h("div", { id: "headline-lead" }, sentences.length > 0 ? sentences
-    : h("p", {},
+  return h("div", { id: "headline-lead" },
+    sentences.length > 0 ? sentences : h("p", {},
       `No row here can be held against ${base}: the only variant${present.length === 1 ? " is" : "s are"} `
         + `${present.join(", ")}.`));
 }
@@ -169,8 +169,8 @@ function headlineBar(report, row, value, scale) {
 }
 
 // Why a figure of a row is missing: the row's own reason where it did not pass.
-const headlineWhy = (report, row, name) => (row.verdict === "pass" ? reasonOf(report, row, name)
-  : `${row.verdict}: ${row.reason ?? "no reason given"}`);
+const headlineWhy = (report, row, name) =>
+  (row.verdict === "pass" ? reasonOf(report, row, name) : `${row.verdict}: ${row.reason ?? "no reason given"}`);
 
 function headlineTimeTile(view, pair) {
   const over = (row) => (row === pair.naive ? "naive" : "cublas");
@@ -370,8 +370,8 @@ function headlineChart(root, view, pairs) {
 }
 
 // The power of two beyond a value, with some room.
-const headlinePower = (value, room) => 2 ** (room < 0 ? Math.floor(Math.log2(value) + room)
-  : Math.ceil(Math.log2(value) + room));
+const headlinePower = (value, room) =>
+  2 ** (room < 0 ? Math.floor(Math.log2(value) + room) : Math.ceil(Math.log2(value) + room));
 
 function headlineWhisker(_, api) {
   const [left, right] = [api.coord([api.value(0), api.value(2)]), api.coord([api.value(1), api.value(2)])];

@@ -24,8 +24,8 @@ function renderLatency(root, view) {
     append(root, [h("div", { class: "switches" }, choiceButtons(view, "latency", "samples as", [
       ["spread", "distance from the own median",
         "each variant's samples in percent of its own median: how steady they are"],
-      ["time", "times", "samples in \u00b5s, side by side: how far variants lie apart"]], byTime ? "time"
-        : "spread"))]);
+      ["time", "times", "samples in \u00b5s, side by side: how far variants lie apart"]],
+      byTime ? "time" : "spread"))]);
     const pair = h("div", { class: "pair" }, h("div", {}, h("h3", {}, "How samples spread")),
       h("div", {}, h("h3", {}, "In the order they were taken")));
     root.append(pair);

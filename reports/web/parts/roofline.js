@@ -23,8 +23,8 @@ function renderRoofline(root, view) {
       ["steps", "a step of one case", "each launch of the selected case's variants"]], isBySteps ? "steps" : "")),
     caseChooser(view), rooflineSummary(view, roofs, items, isBySteps)]);
   if (onIt.length > 0) rooflineChart(root, view, onIt, roofs, isBySteps);
-  else root.append(h("p", { class: "note" }, isBySteps ? "None of this case's steps has FLOPs and a time."
-    : "None of these rows has FLOPs, a time and bytes."));
+  else root.append(h("p", { class: "note" },
+    isBySteps ? "None of this case's steps has FLOPs and a time." : "None of these rows has FLOPs, a time and bytes."));
   rooflineNotes(root, view, items, left, isBySteps);
   if (onIt.length > 0) rooflineTable(root, view, onIt, isBySteps);
   if (withoutFlops.length > 0) bandwidthChart(root, view, withoutFlops, roofs, isBySteps);
@@ -50,8 +50,8 @@ function rooflineItem(row, us, step = null) {
   const flops = own.flops ?? 0;
   const late = isMeasured && step === null ? row.dram_late_write_bytes ?? 0 : 0;
   const bytes = isKnown(own.moved_bytes) ? own.moved_bytes - late : null;
-  return { row, step, flops, us, bytes, isMeasured, isHot: row.cache === "hot", tflops: flops > 0 ? flops / us / 1e6
-    : null,
+  return { row, step, flops, us, bytes, isMeasured, isHot: row.cache === "hot",
+    tflops: flops > 0 ? flops / us / 1e6 : null,
     gbps: isKnown(bytes) ? bytes / us / 1e3 : null, x: flops > 0 && bytes > 0 ? flops / bytes : null };
 }
 

@@ -266,8 +266,8 @@ class RowGrid {
   // One head is reached by Tab, the others by arrows from there.
   head(column, i) {
     const { words, unit, title } = headCell(this.report, column, this.all);
-    return h("th", { scope: "col", "data-column": column.name, title, class: this.figures.has(column.name) ? "n"
-      : null },
+    return h("th", { scope: "col", "data-column": column.name, title,
+      class: this.figures.has(column.name) ? "n" : null },
       h("button", { type: "button", tabindex: i === 0 ? "0" : "-1", onclick: () => this.sortBy(column.name) },
         h("span", {}, words), h("small", {}, unit)));
   }

@@ -69,8 +69,8 @@ function trafficHeadline(report, rows) {
   return `${lead.variant} moves ${formatBytes(bytes(lead))}${parts.length ? `: ${parts.join(" and ")}` : ""}.${note}`;
 }
 
-const trafficTimes = (ratio) => (ratio < 1.005 && ratio > 0.995 ? "just"
-  : `${formatTimes(ratio).replace("x", "")} times`);
+const trafficTimes = (ratio) =>
+  (ratio < 1.005 && ratio > 0.995 ? "just" : `${formatTimes(ratio).replace("x", "")} times`);
 
 // Which step moves most, and how much is intermediates.
 function trafficDetails(rows) {
@@ -353,8 +353,8 @@ function trafficDrawBars(root, view, rows, by) {
   const lines = bars.flatMap((bar, i) => (i > 0 && i % 3 === 0 ? [null, bar] : [bar]));
   const most = Math.max(...bars.map((bar) => Math.max(bar.total ?? 0, sumOf(bar.pieces.map(trafficPieceBytes)))), 1);
   const interval = trafficNiceStep(most);
-  const names = lines.map((bar) => (bar === null ? "" : bar.kind === "compulsory" ? `${bar.row.variant}  ${bar.kind}`
-    : bar.kind));
+  const names = lines.map((bar) =>
+    (bar === null ? "" : bar.kind === "compulsory" ? `${bar.row.variant}  ${bar.kind}` : bar.kind));
   const { room, axis } = nameAxis(names, 240);
   const right = 88;
   const end = Math.ceil(most / interval - 1e-9) * interval;
@@ -449,8 +449,8 @@ function trafficStepTable(report, rows) {
     const sum = (name) => (row.steps.length && row.steps.every((step) => isKnown(step[name]))
       ? sumOf(row.steps.map((step) => step[name])) : null);
     const late = row.dram_late_write_bytes;
-    const difference = (plan, steps) => (isKnown(plan) && isKnown(steps) ? n(trafficSigned(plan - steps, formatMb))
-      : trafficCell(null, why));
+    const difference = (plan, steps) =>
+      (isKnown(plan) && isKnown(steps) ? n(trafficSigned(plan - steps, formatMb)) : trafficCell(null, why));
     const readDifference = difference(row.dram_read_bytes, sum("dram_read_bytes"));
     const writeDifference = difference(isKnown(row.dram_write_bytes) ? row.dram_write_bytes - (late ?? 0) : null,
       sum("dram_write_bytes"));

@@ -47,8 +47,8 @@ function waterfallChain(root, view) {
   for (const [name, row] of wanted) {
     const whole = view.report.groups.find((group) => group.key === view.selected.key);
     if (row === null) {
-      root.append(h("p", { class: "note" }, whole && rowOf(whole, name) ? `${name} is left out by the filters above.`
-        : `${name} is not in this case.`));
+      root.append(h("p", { class: "note" },
+        whole && rowOf(whole, name) ? `${name} is left out by the filters above.` : `${name} is not in this case.`));
     }
     else if (row.steps.length === 0) root.append(h("p", { class: "note" },
       `${name} has no steps: ${whyNot(view.report, row, "launches", NO_REASON)}`));
@@ -208,8 +208,8 @@ function waterfallLine(report, before, after, group) {
     ...waterfallPredicted(report, before, after, group) };
 }
 
-const waterfallLabel = (group) => (waterfallIsMatched(group) ? group.after.map((step) => step.name).join(" + ")
-  : "not attributed");
+const waterfallLabel = (group) =>
+  (waterfallIsMatched(group) ? group.after.map((step) => step.name).join(" + ") : "not attributed");
 
 // Bytes predict the time of steps without FLOPs: at best the bandwidth ceiling. Gives { predicted, why }.
 function waterfallPredicted(report, before, after, group) {
@@ -332,8 +332,8 @@ function waterfallBars(chain, pairs, totalOf, changeOf, restLabel, predictedOf =
     let at = totalOf(pair.before);
     const end = totalOf(pair.after);
     const push = (kind, label, to, line, predicted = null) => {
-      bars.push({ kind, label, from: at, to, row: pair.after, pair, line, predicted: isKnown(predicted) ? at + predicted
-        : null, predictedChange: predicted });
+      bars.push({ kind, label, from: at, to, row: pair.after, pair, line,
+        predicted: isKnown(predicted) ? at + predicted : null, predictedChange: predicted });
       at = to;
     };
     for (const line of waterfallFewer(pair.lines, changeOf)) {
