@@ -69,17 +69,19 @@ function correctTiles(view) {
         : `Not known: ${why("rows_checked")}.`),
     tile("deterministic", h("abbr", { title: help("deterministic") }, "deterministic"),
       correctPart(sums.same, sums.sameKnown),
-      sums.sameKnown === 0 ? `Not known: ${why("deterministic")}.` : sums.same === sums.sameKnown
-        ? "Every launch gave the same bits."
-        : `${plural(sums.sameKnown - sums.same, "row")} gave other bits when launched again.`),
+      sums.sameKnown === 0 ? `Not known: ${why("deterministic")}.`
+        : sums.same === sums.sameKnown ? "Every launch gave the same bits."
+          : `${plural(sums.sameKnown - sums.same, "row")} gave other bits when launched again.`),
     tile("seed_allclose", h("abbr", { title: help("seed_allclose") }, "within the seed's own tolerance"),
       correctPart(sums.close, sums.closeKnown),
-      sums.closeKnown === 0 ? `Not known: ${why("seed_allclose")}.` : sums.close === sums.closeKnown ? "All of them."
-        : "It decides nothing: 2e-3 is the same for every dtype, so that bf16 often cannot meet it."),
+      sums.closeKnown === 0 ? `Not known: ${why("seed_allclose")}.`
+        : sums.close === sums.closeKnown ? "All of them."
+          : "It decides nothing: 2e-3 is the same for every dtype, so that bf16 often cannot meet it."),
     tile("nonfinite", h("abbr", { title: help("nonfinite") }, "NaN or infinite elements"),
       sums.known > 0 ? String(sums.nonfinite) : NONE,
-      sums.known === 0 ? `Not known: ${why("nonfinite")}.` : sums.nonfinite === 0 ? "None where the reference has none."
-        : "Where the reference has none.", sums.nonfinite > 0),
+      sums.known === 0 ? `Not known: ${why("nonfinite")}.`
+        : sums.nonfinite === 0 ? "None where the reference has none." : "Where the reference has none.",
+      sums.nonfinite > 0),
     correctMutantTile(view, tile));
 }
 
@@ -95,8 +97,8 @@ function correctFirstReason(view, name) {
 }
 
 function correctFailures(view) {
-  const failed = view.rows.filter((row) => ["fail", "no_power"].includes(row.verdict) || row.error_share > 1
-    || row.nonfinite > 0);
+  const failed = view.rows.filter((row) =>
+    ["fail", "no_power"].includes(row.verdict) || row.error_share > 1 || row.nonfinite > 0);
   if (failed.length === 0) return null;
   const shown = failed.slice(0, CORRECT_NAMED);
   // The first part has shown them already.
@@ -116,10 +118,11 @@ function correctCharts(root, view) {
   const kinds = distinct(known, correctKind);
   const variants = distinct(known, (row) => row.variant);
   const shown = correctThinned(known);
-  append(root, [h("h3", {}, "Error as a part of its budget"), shown.length < known.length
-    ? h("p", { class: "soft" },
-      `${shown.length} of ${plural(known.length, "row")} are drawn: the worst of each kind, and an even choice of the `
-        + "others.") : null]);
+  root.append(h("h3", {}, "Error as a part of its budget"));
+  if (shown.length < known.length) {
+    root.append(h("p", { class: "soft" }, `${shown.length} of ${plural(known.length, "row")} are drawn: the worst of each `
+      + "kind, and an even choice of the others."));
+  }
   // Both places are there before a chart takes its width from one.
   const frames = ERROR_MEASURES.map(() => h("div"));
   root.append(h("div", { class: "pair" }, frames));
@@ -152,10 +155,9 @@ function correctChart(root, view, name, { kinds, variants, shown }) {
   const beside = Math.min(9, 26 / variants.length);
   const series = variants.map((variant, i) => {
     const style = variantStyle(view.report, variant);
-    const data = [];
-    shown.forEach((row, at) => { if (row.variant === variant
-      && shares[at] !== null) data.push({ value: [place(shares[at]), kinds.indexOf(correctKind(row))],
-        row: row.index }); });
+    const data = shown.map((row, at) => ({ row, share: shares[at] }))
+      .filter(({ row, share }) => row.variant === variant && share !== null)
+      .map(({ row, share }) => ({ value: [place(share), kinds.indexOf(correctKind(row))], row: row.index }));
     return { name: variant, type: "scatter", symbol: style.symbol, symbolSize: 8,
       symbolOffset: [0, (i - (variants.length - 1) / 2) * beside],
       itemStyle: { color: style.color, opacity: 0.7 }, data,
@@ -163,8 +165,8 @@ function correctChart(root, view, name, { kinds, variants, shown }) {
         { label: { formatter: "budget", color: cssColor("--bad"), position: "start" } }) };
   });
   drawChart(root, `${name} / its budget by op, dtype and variant; the figures are in the table below`, {
-    title: { text: `${name} / its budget`, left: 0, top: 0, textStyle: { fontSize: 13, fontWeight: 600,
-      color: cssColor("--ink") } },
+    title: { text: `${name} / its budget`, left: 0, top: 0,
+      textStyle: { fontSize: 13, fontWeight: 600, color: cssColor("--ink") } },
     grid: { left: room, right: 24, top: 62, bottom: 44 },
     legend: { top: 20 },
     xAxis: { type: "log", min: 10 ** Math.floor(Math.log10(least)),
@@ -173,7 +175,7 @@ function correctChart(root, view, name, { kinds, variants, shown }) {
     yAxis: { ...axis, splitLine: { show: true, lineStyle: { color: cssColor("--line"), opacity: 0.5 } } },
     series,
   }, { height: 120 + kinds.length * 34, tip: (item) => correctTip(view.report.rows[item.data.row], name),
-  onclick: opensRow(view) });
+    onclick: opensRow(view) });
 }
 
 function correctTip(row, name) {
@@ -200,17 +202,17 @@ function correctTable(view) {
     const sums = correctSums(rows);
     const passed = rows.filter((row) => row.verdict === "pass").length;
     const why = rows.find((row) => row.check_reason)?.check_reason ?? rows.find((row) => row.reason)?.reason;
-    const share = (value) => n(value > 1 ? h("span", { class: "fail" }, correctShareText(value))
-      : correctShareText(value), value === null ? why : null);
-    const count = (part, whole, name) => n(part < whole && name === "deterministic" ? h("span", { class: "note" },
-      correctPart(part, whole)) : correctPart(part, whole), whole === 0 ? reasonOf(view.report, rows[0], name) : null);
+    const marked = (isMarked, css, text) => (isMarked ? h("span", { class: css }, text) : text);
+    const share = (value) => n(marked(value > 1, "fail", correctShareText(value)), value === null ? why : null);
+    const count = (part, whole, name, isMarked = false) => n(marked(isMarked, "note", correctPart(part, whole)),
+      whole === 0 ? reasonOf(view.report, rows[0], name) : null);
     return [rows[0].op, rows[0].dtype, rows[0].variant, n(String(rows.length)),
-      n(passed < rows.length ? h("span", { class: "note" }, String(passed)) : String(passed)), share(sums.shares[0]),
-      share(sums.shares[1]),
+      n(marked(passed < rows.length, "note", String(passed))), ...sums.shares.map(share),
       sums.total > 0 ? n(`${sums.checked} of ${sums.total}`) : n(NONE, why),
-      count(sums.same, sums.sameKnown, "deterministic"), count(sums.close, sums.closeKnown, "seed_allclose"),
-      sums.known > 0 ? n(sums.nonfinite > 0 ? h("span", { class: "fail" }, String(sums.nonfinite)) : "0")
-        : n(NONE, why), sums.worst ? rowLink(view, sums.worst, breakable(sums.worst.case_id)) : NONE];
+      count(sums.same, sums.sameKnown, "deterministic", sums.same < sums.sameKnown),
+      count(sums.close, sums.closeKnown, "seed_allclose"),
+      sums.known > 0 ? n(marked(sums.nonfinite > 0, "fail", String(sums.nonfinite))) : n(NONE, why),
+      sums.worst ? rowLink(view, sums.worst, breakable(sums.worst.case_id)) : NONE];
   });
   return h("details", { id: "correct-kinds", open: lines.length <= 12 },
     h("summary", {}, `By op, dtype and variant (${kinds.size})`),
@@ -221,30 +223,36 @@ function correctWorst(view) {
   const known = view.rows.filter((row) => row.error_share !== null)
     .sort((a, b) => (a.error_share === b.error_share ? 0 : b.error_share - a.error_share));
   if (known.length === 0) return null;
-  const lines = known.slice(0, CORRECT_WORST);
+  const shown = known.slice(0, CORRECT_WORST);
+  const head = ["row", "verdict", ...ERROR_MEASURES.flatMap((name) => [n(name), n("budget"), n("share")]),
+    n("token rows checked")];
+  const lines = shown.map((row) => [
+    rowLink(view, row), verdictText(row.verdict),
+    ...ERROR_MEASURES.flatMap((name) => [n(correctError(row[name])), n(correctError(row[`budget_${name}`])),
+      n(correctShareText(errorShare(row, name)))]),
+    n(isKnown(row.rows_checked) ? `${row.rows_checked} of ${row.rows_total}` : NONE)]);
   return h("details", { id: "correct-worst" },
-    h("summary", {}, known.length > lines.length
-      ? `The ${lines.length} rows nearest to their budgets, of ${known.length}`
+    h("summary", {}, known.length > shown.length ? `The ${shown.length} rows nearest to their budgets, of ${known.length}`
       : "Every row, nearest to its budget first"),
-    table("rows nearest to their budgets", ["row", "verdict", n("rel_l2"), n("budget"), n("share"), n("max_abs"),
-      n("budget"), n("share"), n("token rows checked")], lines.map((row) => [
-      rowLink(view, row), verdictText(row.verdict),
-      ...ERROR_MEASURES.flatMap((name) => [correctError(row[name]), correctError(row[`budget_${name}`]),
-        correctShareText(errorShare(row, name))].map((text) => n(text))),
-      n(isKnown(row.rows_checked) ? `${row.rows_checked} of ${row.rows_total}` : NONE)])));
+    table("rows nearest to their budgets", head, lines));
 }
 
 // Rows that passed and yet want a look, by name.
 function correctOddities(view) {
-  return [["correct-changing", "not deterministic: launched again, they gave other bits, which were judged anew",
-    view.rows.filter((row) => row.deterministic === false)],
-    ["correct-far", "not within the seed's own tolerance of 2e-3",
-      view.rows.filter((row) => row.seed_allclose === false)]]
-    .filter(([, , rows]) => rows.length > 0)
-      .map(([id, text, rows]) => h("details", { id }, h("summary", {}, `${plural(rows.length, "row")} ${text}`),
-      h("ul", {}, rows.slice(0, CORRECT_WORST).map((row) =>
+  const oddity = (id, name, text) => {
+    const rows = view.rows.filter((row) => row[name] === false);
+    if (rows.length === 0) return null;
+    const shown = rows.slice(0, CORRECT_WORST);
+    return h("details", { id }, h("summary", {}, `${plural(rows.length, "row")} ${text}`),
+      h("ul", {}, shown.map((row) =>
         h("li", {}, rowLink(view, row), row.verdict === "pass" ? null : [" ", verdictText(row.verdict)]))),
-      andMore(rows, rows.slice(0, CORRECT_WORST))));
+      andMore(rows, shown));
+  };
+  return [
+    oddity("correct-changing", "deterministic",
+      "not deterministic: launched again, they gave other bits, which were judged anew"),
+    oddity("correct-far", "seed_allclose", "not within the seed's own tolerance of 2e-3"),
+  ];
 }
 
 // --- mutants ---
@@ -301,8 +309,8 @@ function correctMutants(view) {
   const sorted = [...counts.names].sort((a, b) => b.through.length - a.through.length);
   const lines = sorted.slice(0, CORRECT_LINES).map((one) => [
     one.name, n(String(one.rejected + one.through.length)), n(String(one.rejected)), n(String(one.equivalent)),
-    n(one.through.length > 0 ? h("span", { class: "fail" }, String(one.through.length)) : "0"), one.through.length > 0
-      ? rowLink(view, one.through[0]) : ""]);
+    n(one.through.length > 0 ? h("span", { class: "fail" }, String(one.through.length)) : "0"),
+    one.through.length > 0 ? rowLink(view, one.through[0]) : ""]);
   return h("details", { id: "correct-mutants", open: sums.through > 0 },
     h("summary", {},
       `Proof that the check can fail: ${sums.tried} wrong outputs tried in ${plural(counts.proved, "case")}, `

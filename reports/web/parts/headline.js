@@ -9,8 +9,8 @@ PARTS.push({
     + "the CPU eigen) and against naive.",
   render(root, view) {
     const pairs = headlinePairs(view);
-    append(root, [headlineFailures(view), headlineUnsupported(view), headlineLead(view, pairs), caseChooser(view)]);
-    append(root, [headlineTiles(view)]);
+    append(root, [headlineFailures(view), headlineUnsupported(view), headlineLead(view, pairs), caseChooser(view),
+      headlineTiles(view)]);
     headlineChart(root, view, pairs);
     append(root, [headlineTable(view, pairs)]);
   },
@@ -95,13 +95,21 @@ function headlineLead(view, pairs) {
   const base = view.report.baseline;
   const variants = distinct(pairs.filter((pair) => pair.baseline), (pair) => pair.row.variant).slice(0, 4);
   const present = distinct(view.rows, (row) => row.variant);
-  const sentences = variants.map((variant) => headlineCounts(view, variant, base,
-    pairs.filter((pair) => pair.row.variant === variant && pair.baseline)));
+  const sentences = variants.map((variant) =>
+    headlineCounts(view, variant, base, pairs.filter((pair) => pair.row.variant === variant && pair.baseline)));
+  const alone = `the only variant${present.length === 1 ? " is" : "s are"} ${present.join(", ")}`;
   return h("div", { id: "headline-lead" },
-    sentences.length > 0 ? sentences : h("p", {},
-      `No row here can be held against ${base}: the only variant${present.length === 1 ? " is" : "s are"} `
-        + `${present.join(", ")}.`));
+    sentences.length > 0 ? sentences : h("p", {}, `No row here can be held against ${base}: ${alone}.`));
 }
+
+// How the bytes of several pairs are known.
+function headlineKind(pairs) {
+  if (pairs.every((pair) => pair.isMeasured)) return "measured";
+  return pairs.some((pair) => pair.isMeasured) ? "some modelled" : "modelled";
+}
+
+const HEADLINE_DOUBT = "the speed-up's 95% interval includes 1, there are too few samples for one, or the difference is no "
+  + "larger than that of one variant timed twice in this run";
 
 function headlineCounts(view, variant, base, pairs) {
   const kinds = pairs.map((pair) => judgeSpeedup(view.report, pair.row, "cublas").kind);
@@ -110,15 +118,12 @@ function headlineCounts(view, variant, base, pairs) {
   const bytes = pairs.map((pair) => ratioOf(pair.bytes(pair.row), pair.bytes(pair.baseline))).filter(isKnown);
   const fewer = bytes.filter((ratio) => ratio < 0.99).length;
   const unsure = count("same", "noise", "few");
-  const how = pairs.every((pair) => pair.isMeasured) ? "" : pairs.some((pair) => pair.isMeasured) ? " (some modelled)"
-    : " (modelled)";
+  const how = { measured: "", "some modelled": " (some modelled)", modelled: " (modelled)" }[headlineKind(pairs)];
   const said = [["faster", "pass", count("faster")], ["slower", "fail", count("slower")]]
-    .filter(([, , number]) => number > 0).map(([kind, css, number], i) =>
-    [i > 0 ? ", " : "", h("strong", { class: css },
+    .filter(([, , number]) => number > 0)
+    .map(([kind, css, number], i) => [i > 0 ? ", " : "", h("strong", { class: css },
       i > 0 ? `${kind} in ${number}` : `${kind} than ${base} in ${number} of ${plural(known, "case")}`)]);
-  const doubt = h("abbr",
-    { title: "the speed-up's 95% interval includes 1, there are too few samples for one, or the difference is no "
-      + "larger than that of one variant timed twice in this run" }, "show no difference");
+  const doubt = h("abbr", { title: HEADLINE_DOUBT }, "show no difference");
   return h("p", {}, h("strong", {}, variant), known === 0 ? ` cannot be compared with ${base} in time` : null,
     said.length > 0 ? [" is ", said] : null,
     unsure === 0 ? null : said.length > 0 ? [", and in ", h("strong", {}, String(unsure)), " the samples ", doubt]
@@ -136,9 +141,9 @@ function headlineTiles(view) {
   const pair = headlinePair(view.report, whole, row);
   return h("div", { class: "tiles", id: "headline-tiles" }, headlineTimeTile(view, pair), headlineBytesTile(view, pair),
     headlineFloorTile(view, pair),
-    headlineCountTile(view, pair, { title: "Launches", name: "launches",
+    headlineCountTile(view, pair, { title: "launches", name: "launches",
       format: (value) => (isKnown(value) ? String(value) : NONE), sentence: headlineLaunchesSentence }),
-    headlineCountTile(view, pair, { title: "Workspace", name: "workspace_bytes", format: formatBytes,
+    headlineCountTile(view, pair, { title: "workspace", name: "workspace_bytes", format: formatBytes,
       sentence: headlineWorkspaceSentence }));
 }
 
@@ -179,12 +184,14 @@ function headlineTimeTile(view, pair) {
     others.map((row, i) => `${i > 0 ? "; " : ""}${speedupOf(pair.row, over(row))} over ${row.variant}`));
   const against = pair.baseline ?? pair.naive;
   const judged = against ? judgeSpeedup(view.report, pair.row, over(against)) : null;
-  return headlineTile(view, pair,
-    { id: "time", title: [`${pair.row.variant}: `, h("abbr", { title: columnHelp(view.report, "median_us") }, "time")],
-      of: (row) => row.median_us, format: formatTime,
-    beside: (row) => h("abbr", { title: isKnown(pair.row[`speedup_vs_${over(row)}`])
-      ? `${pair.row.variant}'s speed-up over ${row.variant}` : pair.row[`speedup_vs_${over(row)}_reason`] },
-      formatTimes(pair.row[`speedup_vs_${over(row)}`])), note,
+  const beside = (row) => {
+    const [speedup, reason] = ["", "_reason"].map((end) => pair.row[`speedup_vs_${over(row)}${end}`]);
+    const help = isKnown(speedup) ? `${pair.row.variant}'s speed-up over ${row.variant}` : reason;
+    return h("abbr", { title: help }, formatTimes(speedup));
+  };
+  return headlineTile(view, pair, { id: "time",
+    title: [`${pair.row.variant}: `, h("abbr", { title: columnHelp(view.report, "median_us") }, "time")],
+    of: (row) => row.median_us, format: formatTime, beside, note,
     why: (row) => headlineWhy(view.report, row, "median_us"), isBad: judged?.kind === "slower",
     sentence: headlineTimeSentence(view.report, pair, against, judged) });
 }
@@ -197,7 +204,8 @@ function headlineTimeSentence(report, pair, against, judged) {
   const mine = `${row.variant} takes ${formatTime(row.median_us)}`;
   if (!against) {
     const isTheirs = row.variant === report.baseline || row.variant === "naive";
-    return `${mine}; ${isTheirs ? "no other variant of this case" : `neither ${report.baseline} nor naive`} is in the run.`;
+    const others = isTheirs ? "no other variant of this case" : `neither ${report.baseline} nor naive`;
+    return `${mine}; ${others} is in the run.`;
   }
   if (!isKnown(against.median_us)) {
     return `${mine}; ${against.variant} has no time: `
@@ -286,11 +294,11 @@ function headlineCountTile(view, pair, { title, name, format, sentence }) {
   const { row } = pair;
   const against = pair.baseline ?? pair.naive;
   const why = (one) => headlineWhy(view.report, one, name);
-  const said = !isKnown(row[name]) ? `Not known: ${why(row) ?? "it is not in the records"}.`
-    : sentence(row, against, against ? against[name] : null);
-  return headlineTile(view, pair,
-    { id: name, title: [`${row.variant}: `, h("abbr", { title: columnHelp(view.report, name) }, title.toLowerCase())],
-      of: (one) => one[name], format, why, sentence: said,
+  const said = isKnown(row[name]) ? sentence(row, against, against ? against[name] : null)
+    : `Not known: ${why(row) ?? "it is not in the records"}.`;
+  return headlineTile(view, pair, { id: name,
+    title: [`${row.variant}: `, h("abbr", { title: columnHelp(view.report, name) }, title)],
+    of: (one) => one[name], format, why, sentence: said,
     beside: (other) => headlineShareText(ratioOf(row[name], other[name]), row, other) });
 }
 
@@ -339,15 +347,13 @@ function headlineChart(root, view, pairs) {
       comparable > told.length ? actionLink("#headline-cases", null, "Show all cases", () => headlineShowCases(root))
         : null)]);
   const time = told.map((pair) => ratioOf(1, pair.row.speedup_vs_cublas));
-  const ends = told.map((pair) => [ratioOf(1, pair.row.speedup_vs_cublas_hi),
-    ratioOf(1, pair.row.speedup_vs_cublas_lo)]);
+  const ends = told.map(({ row }) => [ratioOf(1, row.speedup_vs_cublas_hi), ratioOf(1, row.speedup_vs_cublas_lo)]);
   const bytes = told.map((pair) => ratioOf(pair.bytes(pair.row), pair.bytes(pair.baseline)));
   const space = told.map((pair) => ratioOf(pair.row.workspace_bytes, pair.baseline.workspace_bytes))
     .map((ratio) => (ratio > 0 ? ratio : null));
   const known = [...time, ...bytes, ...space, ...ends.flat(), 1].filter((value) => isKnown(value) && value > 0);
   const points = (values) => values.map((value, i) => (isKnown(value) ? [value, i] : null)).filter(Boolean);
-  const how = told.every((pair) => pair.isMeasured) ? "bytes, measured" : told.some((pair) => pair.isMeasured)
-    ? "bytes, some modelled" : "bytes, modelled";
+  const how = `bytes, ${headlineKind(told)}`;
   const { room, axis } = nameAxis(names, root.clientWidth * 0.4);
   drawChart(root, `time, bytes and workspace as a part of ${base}'s; the figures are in the table below`, {
     grid: { left: room, right: 24, top: 56, bottom: 8 },
@@ -412,18 +418,19 @@ function headlineTable(view, pairs) {
     n(`${base}'s`, help("median_us")), n(`speed-up over ${base}`, WORDS["speed-up"]),
     n("over naive", WORDS["speed-up"]),
     n(noneMeasured ? "MB, modelled" : allMeasured ? "HBM MB, measured" : "HBM MB",
-      WORDS[noneMeasured ? "modelled bytes" : "measured bytes"]), n(`of ${base}'s`), n("share of floor",
-      WORDS["share of floor"]), n("launches", help("launches")), n("workspace", help("workspace_bytes"))];
+      WORDS[noneMeasured ? "modelled bytes" : "measured bytes"]),
+    n(`of ${base}'s`), n("share of floor", WORDS["share of floor"]), n("launches", help("launches")),
+    n("workspace", help("workspace_bytes"))];
   return h("details", { id: "headline-cases", open: pairs.length <= HEADLINE_CASES },
     h("summary", {}, `All cases, a line each (${pairs.length})`),
-    table("all cases", head, lines.map((pair) => headlineLine(view, pair, n, !allMeasured && !noneMeasured))),
+    table("all cases", head, lines.map((pair) => headlineLine(view, pair, !allMeasured && !noneMeasured))),
     andMore(pairs, lines));
 }
 
-function headlineLine(view, pair, n, isMixed) {
+function headlineLine(view, pair, isMixed) {
   const { row, baseline } = pair;
-  const figure = (name, format) => n(format(row[name]), isKnown(row[name]) ? null : headlineWhy(view.report, row,
-    name));
+  const figure = (name, format) =>
+    n(format(row[name]), isKnown(row[name]) ? null : headlineWhy(view.report, row, name));
   const isItself = (over) => row.variant === (over === "cublas" ? view.report.baseline : over);
   const speedup = (over) => (isItself(over) ? n(NONE, "it is this variant itself") : speedupCell(row, over));
   const kind = judgeSpeedup(view.report, row, "cublas").kind;
@@ -432,8 +439,9 @@ function headlineLine(view, pair, n, isMixed) {
   const bytes = pair.bytes(row);
   return [rowLink(view, row, [breakable(pair.group.case_id), ` (${pair.group.mode})`]), row.variant, said,
     figure("median_us", formatTime),
-    n(formatTime(baseline?.median_us), baseline ? headlineWhy(view.report, baseline, "median_us")
-      : "it is not in the run"), speedup("cublas"), speedup("naive"),
+    n(formatTime(baseline?.median_us),
+      baseline ? headlineWhy(view.report, baseline, "median_us") : "it is not in the run"),
+    speedup("cublas"), speedup("naive"),
     n(formatMb(bytes) + (isMixed && !pair.isMeasured && isKnown(bytes) ? " modelled" : ""),
       isKnown(bytes) && pair.isMeasured ? null : headlineWhy(view.report, row, "dram_read_bytes")),
     n(headlinePart(baseline ? ratioOf(bytes, pair.bytes(baseline)) : null)), figure("floor_share", formatPercent),

@@ -21,11 +21,12 @@ function renderLatency(root, view) {
   const drawn = timed.map((row) => sampleSeries(row)).filter((one) => one.points.length > 0);
   if (drawn.length > 0) {
     const byTime = isByTime(view, drawn);
-    append(root, [h("div", { class: "switches" }, choiceButtons(view, "latency", "samples as", [
+    const choices = [
       ["spread", "distance from the own median",
         "each variant's samples in percent of its own median: how steady they are"],
-      ["time", "times", "samples in \u00b5s, side by side: how far variants lie apart"]],
-      byTime ? "time" : "spread"))]);
+      ["time", "times", "samples in \u00b5s, side by side: how far variants lie apart"]];
+    root.append(h("div", { class: "switches" },
+      choiceButtons(view, "latency", "samples as", choices, byTime ? "time" : "spread")));
     const pair = h("div", { class: "pair" }, h("div", {}, h("h3", {}, "How samples spread")),
       h("div", {}, h("h3", {}, "In the order they were taken")));
     root.append(pair);
@@ -44,9 +45,9 @@ function renderLatency(root, view) {
 function sampleSeries(row) {
   const clocks = row.samples_mhz ?? [];
   const clock = isKnown(row.sm_mhz) ? row.sm_mhz : medianOf(clocks);
+  const isSlow = (mhz) => isKnown(mhz) && isKnown(clock) && mhz < SLOW_CLOCK * clock;
   const all = (row.samples_us ?? [])
-    .map((us, i) => ({ i: i + 1, us, mhz: clocks[i] ?? null, isSlow: isKnown(clocks[i]) && isKnown(clock)
-      && clocks[i] < SLOW_CLOCK * clock }));
+    .map((us, i) => ({ i: i + 1, us, mhz: clocks[i] ?? null, isSlow: isSlow(clocks[i]) }));
   const known = all.filter((sample) => isKnown(sample.us) && sample.us > 0);
   return { row, total: known.length, points: thinned(known, LATENCY_POINTS),
     slow: known.filter((sample) => sample.isSlow).length, hasClock: known.some((sample) => isKnown(sample.mhz)) };
@@ -98,11 +99,12 @@ function latencyTable(view, timed) {
   const head = ([name, text]) => n(text, columnHelp(report, name));
   const heads = ["variant", ...[["median_us", "median \u00b5s"], ["ci95_rel", "95% interval \u00b1"],
     ["speedup_vs_cublas", `speed-up over ${base}`], ["speedup_vs_naive", "speed-up over naive"],
-    ["p05_us", "p05 \u00b5s"], ["p95_us", "p95 \u00b5s"],
-    ["min_us", "min \u00b5s"], ["samples", "samples"], ["throttled_samples", "throttled"],
-    ["median_unthrottled_us", "median of the others \u00b5s"], ["unheld_samples", "not held"]].map(head),
-    n("two events", "what two events alone take, as part of the median"), ...[["sm_mhz", "SM MHz"], ["power_w", "W"]]
-      .map(head), { text: "clock held by", title: columnHelp(report, "clock_limits") }];
+    ["p05_us", "p05 \u00b5s"], ["p95_us", "p95 \u00b5s"], ["min_us", "min \u00b5s"], ["samples", "samples"],
+    ["throttled_samples", "throttled"], ["median_unthrottled_us", "median of the others \u00b5s"],
+    ["unheld_samples", "not held"]].map(head),
+    n("two events", "what two events alone take, as part of the median"),
+    ...[["sm_mhz", "SM MHz"], ["power_w", "W"]].map(head),
+    { text: "clock held by", title: columnHelp(report, "clock_limits") }];
   const events = report.header?.ceilings?.event_pair_us;
   const count = (value, title = null) => n(String(value ?? NONE), title);
   const lines = timed.map((row) => [rowLink(view, row, row.variant), columnCell(report, row, "median_us"),
@@ -110,9 +112,9 @@ function latencyTable(view, timed) {
     ...["p05_us", "p95_us", "min_us"].map((name) => columnCell(report, row, name)),
     count(row.samples, row.timing_reason), count(row.throttled_samples),
     columnCell(report, row, "median_unthrottled_us"), count(row.unheld_samples),
-    n(isKnown(events) ? formatPercent(events / row.median_us) : NONE, isKnown(events) ? null
-      : "the header has no event_pair_us"), columnCell(report, row, "sm_mhz"), columnCell(report, row, "power_w"),
-      row.clock_limits ?? { text: NONE, title: row.device_reason }]);
+    isKnown(events) ? n(formatPercent(events / row.median_us)) : n(NONE, "the header has no event_pair_us"),
+    columnCell(report, row, "sm_mhz"), columnCell(report, row, "power_w"),
+    row.clock_limits ?? { text: NONE, title: row.device_reason }]);
   return h("div", { id: "latency-figures" }, table("latency of the case", heads, lines));
 }
 
@@ -122,9 +124,9 @@ function eventsNote(report, timed) {
   const short = isKnown(events) ? timed.filter((row) => events / row.median_us >= 0.02) : [];
   const notes = timed.filter((row) => row.timing_reason).map((row) => `${row.variant}: ${row.timing_reason}.`);
   if (short.length > 0) {
+    const parts = short.map((row) => `${formatPercent(events / row.median_us)} of ${row.variant}'s median`).join(", ");
     notes.unshift(
-      `A latency runs from event to event, and two events alone take ${formatTime(events)}: `
-        + `${short.map((row) => `${formatPercent(events / row.median_us)} of ${row.variant}'s median`).join(", ")}.`);
+      `A latency runs from event to event, and two events alone take ${formatTime(events)}: ${parts}.`);
   }
   return notes.length > 0 ? h("p", { class: "note small" }, notes.join(" ")) : null;
 }
@@ -153,9 +155,8 @@ const latencyValue = (row, us, byTime) => (byTime ? us : (us / row.median_us - 1
 function latencyAxis(drawn, byTime) {
   const values = drawn.flatMap((one) => one.points.map((point) => latencyValue(one.row, point.us, byTime)));
   if (byTime && largest(values) / smallest(values) > 4) return logAxis("", values, { format: axisTime });
-  const format = byTime ? axisTime : (value) =>
-    `${value > 0 ? "+" : value < 0 ? "\u2212" : ""}${axisNumber(Math.abs(value))}%`;
-  return { type: "value", scale: true, axisLabel: { formatter: format, hideOverlap: true } };
+  const signed = (value) => `${value === 0 ? "0" : formatSigned(value, axisNumber)}%`;
+  return { type: "value", scale: true, axisLabel: { formatter: byTime ? axisTime : signed, hideOverlap: true } };
 }
 
 // Series are in the variants' order, once or twice over.
@@ -198,16 +199,16 @@ function spreadChart(root, view, drawn, byTime) {
       itemStyle: { color: styles[n].color },
       data: one.points.map((point, i) => samplePoint(one, point, styles[n].color, [places[i][0], n - places[i][1]])) };
   });
-  const summary = { type: "custom", name: "median", silent: true, z: 5, renderItem: (_, api) => intervalMark(api,
-    styles), encode: { x: [1, 2, 3, 4, 5], y: 0 }, data: drawn.map(({ row }, n) => {
-    const value = (us) => (isKnown(us) ? latencyValue(row, us, byTime) : null);
+  const marks = drawn.map(({ row }, n) => {
     const half = isKnown(row.ci95_rel) ? row.ci95_rel * row.median_us : 0;
-    return [n, value(row.p05_us ?? row.median_us), value(row.median_us - half), value(row.median_us),
-      value(row.median_us + half), value(row.p95_us ?? row.median_us)];
-  }) };
-  drawChart(root,
-    `Samples of ${names.join(", ")}, ${byTime ? "in \u00b5s" : "in percent of their medians"}, with median, 95% `
-      + "interval, p05 and p95", {
+    const { median_us: median, p05_us: p05, p95_us: p95 } = row;
+    const places = [p05 ?? median, median - half, median, median + half, p95 ?? median];
+    return [n, ...places.map((us) => (isKnown(us) ? latencyValue(row, us, byTime) : null))];
+  });
+  const summary = { type: "custom", name: "median", silent: true, z: 5, data: marks,
+    encode: { x: [1, 2, 3, 4, 5], y: 0 }, renderItem: (_, api) => intervalMark(api, styles) };
+  const unit = byTime ? "in \u00b5s" : "in percent of their medians";
+  drawChart(root, `Samples of ${names.join(", ")}, ${unit}, with median, 95% interval, p05 and p95`, {
     grid: { left: 8 + 7 * largest(names.map((name) => Math.min(name.length, 18))), right: 24, top: 34, bottom: 34 },
     xAxis: { ...axis, name: "", axisLine: { onZero: false, lineStyle: { color: cssColor("--line") } } },
     yAxis: { type: "value", inverse: true, min: -0.75, max: names.length - 0.6, axisLine: { show: false },
@@ -225,8 +226,8 @@ function intervalMark(api, styles) {
   const ink = cssColor("--ink");
   const y = median[1];
   const { color } = styles[n];
-  const bar = (x1, x2, half, style) => ({ type: "rect", shape: { x: x1, y: y - half, width: Math.max(x2 - x1, 1),
-    height: 2 * half }, style });
+  const bar = (x1, x2, half, style) =>
+    ({ type: "rect", shape: { x: x1, y: y - half, width: Math.max(x2 - x1, 1), height: 2 * half }, style });
   return { type: "group", children: [bar(p05[0], p95[0], 1, { fill: ink, opacity: 0.7 }),
     bar(p05[0], p05[0], 4, { fill: ink, opacity: 0.7 }), bar(p95[0], p95[0], 4, { fill: ink, opacity: 0.7 }),
     bar(lo[0], hi[0], 6, { fill: color, opacity: 0.6 }), bar(median[0] - 1, median[0] + 1, 9, { fill: ink })] };
@@ -250,15 +251,15 @@ function orderChart(root, view, drawn, byTime) {
     axisLine: { onZero: false, lineStyle: { color: cssColor("--line") } } };
   const mhz = drawn.flatMap((one) => one.points.map((point) => point.mhz)).filter(isKnown);
   const clockRange = { min: Math.floor(smallest(mhz) / 50 - 1) * 50, max: Math.ceil(largest(mhz) / 50 + 1) * 50 };
-  drawChart(root,
-    `Samples of ${drawn.map((one) => one.row.variant).join(", ")} in the order they were `
-      + `taken${hasClock ? ", with the SM clock" : ""}`, {
-    grid: hasClock ? [{ left: 64, right: 20, top: 34, height: "48%" }, { left: 64, right: 20, bottom: 34,
-      height: "22%" }] : [{ left: 64, right: 20, top: 34, bottom: 34 }],
-    legend: { data: drawn.map((one) => one.row.variant) },
+  const names = drawn.map((one) => one.row.variant);
+  const sides = { left: 64, right: 20 };
+  const named = { ...order, name: "sample", nameLocation: "middle", nameGap: 20 };
+  drawChart(root, `Samples of ${names.join(", ")} in the order they were taken${hasClock ? ", with the SM clock" : ""}`, {
+    grid: hasClock ? [{ ...sides, top: 34, height: "48%" }, { ...sides, bottom: 34, height: "22%" }]
+      : [{ ...sides, top: 34, bottom: 34 }],
+    legend: { data: names },
     axisPointer: { link: [{ xAxisIndex: "all" }] },
-    xAxis: hasClock ? [{ ...order, gridIndex: 0, axisLabel: { show: false } }, { ...order, gridIndex: 1, name: "sample",
-      nameLocation: "middle", nameGap: 20 }] : [{ ...order, name: "sample", nameLocation: "middle", nameGap: 20 }],
+    xAxis: hasClock ? [{ ...order, gridIndex: 0, axisLabel: { show: false } }, { ...named, gridIndex: 1 }] : [named],
     yAxis: [{ ...axis, name: "" },
       ...(hasClock ? [{ type: "value", gridIndex: 1, ...clockRange, name: "SM MHz", splitNumber: 2, minInterval: 1,
         axisLabel: { hideOverlap: true, formatter: axisNumber } }] : [])],
@@ -291,19 +292,19 @@ function modesOfCase(root, view, timed) {
     n("95% interval \u00b1", columnHelp(view.report, "ci95_rel")),
     n(`time over that in ${modeWords(view.selected.mode)}`), n("SM MHz", columnHelp(view.report, "sm_mhz"))];
   const lines = modes.flatMap((mode) => variants.map((variant) => [mode, variant, find(mode, variant)]))
-    .filter(([, , row]) => row).map(([mode, variant, row]) => [modeWords(mode), rowLink(view, row, row.variant),
-      columnCell(view.report, row, "median_us"),
-    columnCell(view.report, row, "ci95_rel", halfWidth),
-    n(isKnown(over(mode, variant)) ? formatTimes(over(mode, variant)) : NONE), columnCell(view.report, row, "sm_mhz")]);
+    .filter(([, , row]) => row)
+    .map(([mode, variant, row]) => [modeWords(mode), rowLink(view, row, row.variant),
+      columnCell(view.report, row, "median_us"), columnCell(view.report, row, "ci95_rel", halfWidth),
+      n(formatTimes(over(mode, variant))), columnCell(view.report, row, "sm_mhz")]);
   root.append(h("div", { id: "mode-figures" }, table("the case's modes", heads, lines)));
 }
 
 const modeWords = (mode) => (mode.includes("graph") ? mode : mode.replace(/^(cold|hot)/, "$1, stream"));
 
 function modesChart(root, view, modes, variants, find) {
+  const place = (m, v) => m + ((v - (variants.length - 1) / 2) * 0.6) / variants.length;
   const rows = modes.flatMap((mode, m) =>
-    variants.map((variant, v) => ({ row: find(mode, variant),
-      at: m + (v - (variants.length - 1) / 2) * 0.6 / variants.length, variant }))).filter((one) => one.row);
+    variants.map((variant, v) => ({ row: find(mode, variant), at: place(m, v), variant }))).filter((one) => one.row);
   const medians = rows.map((one) => one.row.median_us);
   const axis = largest(medians) / smallest(medians) > 8 ? logAxis("", medians, { format: axisTime })
     : { type: "value", min: 0, axisLabel: { formatter: axisTime } };
@@ -323,8 +324,8 @@ function modesChart(root, view, modes, variants, find) {
     legend: { data: variants },
     xAxis: { ...axis, axisLine: { onZero: false, lineStyle: { color: cssColor("--line") } } },
     yAxis: { type: "value", inverse: true, min: -0.5, max: modes.length - 0.5, splitLine: { show: false },
-      axisTick: { show: false }, axisLabel: { customValues: modes.map((_, m) => m),
-        formatter: (m) => modeWords(modes[m] ?? "") } },
+      axisTick: { show: false },
+      axisLabel: { customValues: modes.map((_, m) => m), formatter: (m) => modeWords(modes[m] ?? "") } },
     series,
   }, { height: 90 + 62 * modes.length, tip, onclick: opensRow(view) });
 }
