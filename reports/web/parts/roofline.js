@@ -21,7 +21,7 @@ function renderRoofline(root, view) {
     h("div", { class: "switches" }, choiceButtons(view, "roofline", "a point is", [
       ["", "a row", "a case in one variant: all that the filters leave"],
       ["steps", "a step of one case", "each launch of the selected case's variants"]], isBySteps ? "steps" : "")),
-    caseChooser(view), rooflineSummary(view, roofs, items, isBySteps)]);
+    caseChooser(view), rooflineSummary(view, items, isBySteps)]);
   if (onIt.length > 0) rooflineChart(root, view, onIt, roofs, isBySteps);
   else root.append(h("p", { class: "note" },
     isBySteps ? "None of this case's steps has FLOPs and a time." : "None of these rows has FLOPs, a time and bytes."));
@@ -81,23 +81,24 @@ function judgeByRoofs(item, roofs) {
 
 // --- in words ---
 
-function rooflineSummary(view, roofs, items, isBySteps) {
+function rooflineSummary(view, items, isBySteps) {
   const own = items.filter((item) => view.selected.rows.includes(item.row));
   if (own.length === 0) return h("p", { class: "note" }, "The selected case has no row that passed and was timed.");
   if (isBySteps) {
-    return h("p", {},
-      `${plural(own.length, "step")} of ${distinct(own, (item) => item.row.variant).join(", ")}. The larger a point, `
-        + "the more of its variant's time it takes.");
+    const variants = distinct(own, (item) => item.row.variant).join(", ");
+    return h("p", {}, `${plural(own.length, "step")} of ${variants}. The larger a point, the more of its variant's time it `
+      + "takes.");
   }
-  const judged = own.map((item) => h("li", {}, h("strong", {}, rowLink(view, item.row, item.row.variant)), ": ",
-    roofSentence(item)));
-  return h("ul", { class: "verdicts" }, judged);
+  return h("ul", { class: "verdicts" }, own.map((item) =>
+    h("li", {}, h("strong", {}, rowLink(view, item.row, item.row.variant)), ": ", roofSentence(item))));
 }
+
+const floorText = (row) => (isKnown(row.floor_share) ? `${formatPercent(row.floor_share)} of the floor` : null);
 
 function roofSentence(item) {
   if (item.flops === 0) {
-    return "no matrix product, so no FLOPs: below, by "
-      + `bandwidth${isKnown(item.row.floor_share) ? `, at ${formatPercent(item.row.floor_share)} of the floor` : ""}`;
+    const share = floorText(item.row);
+    return `no matrix product, so no FLOPs: below, by bandwidth${share === null ? "" : `, at ${share}`}`;
   }
   if (!isKnown(item.x)) return `${fourDigits(item.tflops)} TFLOP/s; its bytes are not known`;
   const start = `${fourDigits(item.tflops)} TFLOP/s at ${fourDigits(item.x)} FLOP per ${bytesKind(item)} byte`;
@@ -131,11 +132,12 @@ function rooflineNotes(root, view, items, left, isBySteps) {
 }
 
 function rooflineCeilings(root, roofs) {
-  const lines = [["bandwidth", roofs.gbps ? `${fourDigits(roofs.gbps.value)} GB/s` : { text: NONE,
-    title: roofs.reason }, roofs.gbps ? breakable(roofs.gbps.by ?? NONE) : `not known: ${roofs.reason}`],
-    ...[...roofs.rates].map(([dtype, one]) => [`rate, ${dtype}`, `${fourDigits(one.value)} TFLOP/s`,
-      breakable(one.by ?? NONE)])];
-  if (roofs.rates.size === 0) lines.push(["rate", NONE, "not known: no product has run"]);
+  const { gbps, rates, reason } = roofs;
+  const line = (name, one, unit) => [name, `${fourDigits(one.value)} ${unit}`, breakable(one.by ?? NONE)];
+  const lines = [
+    gbps ? line("bandwidth", gbps, "GB/s") : ["bandwidth", { text: NONE, title: reason }, `not known: ${reason}`],
+    ...[...rates].map(([dtype, one]) => line(`rate, ${dtype}`, one, "TFLOP/s"))];
+  if (rates.size === 0) lines.push(["rate", NONE, "not known: no product has run"]);
   root.append(h("details", { id: "roofs" }, h("summary", {}, "The roofs, and who reached them"),
     table("ceilings", [{ text: "roof", title: WORDS.ceiling }, "value", "reached by"], lines)));
 }
@@ -178,12 +180,10 @@ function rooflineChart(root, view, all, roofs, isBySteps) {
       labelLayout: { hideOverlap: true },
       label: { color: cssColor("--soft"), fontSize: 11, textBorderColor: cssColor("--paper"), textBorderWidth: 2 } };
   });
-  drawChart(root,
-    `Roofline: ${plural(items.length, isBySteps ? "step" : "row")} of ${variants.join(", ")} by FLOP per byte and `
-      + "TFLOP/s", {
-    grid: { left: 66, right: 24, top: 40, bottom: 48 }, legend: { data: variants },
-    xAxis, yAxis, series: [...roofSeries(roofs, dtypes, low, high, yAxis), ...(isBySteps ? [] : caseLines(items)),
-      ...series],
+  const count = plural(items.length, isBySteps ? "step" : "row");
+  drawChart(root, `Roofline: ${count} of ${variants.join(", ")} by FLOP per byte and TFLOP/s`, {
+    grid: { left: 66, right: 24, top: 40, bottom: 48 }, legend: { data: variants }, xAxis, yAxis,
+    series: [...roofSeries(roofs, dtypes, low, high, yAxis), ...(isBySteps ? [] : caseLines(items)), ...series],
   }, { height: 480, tip: (of) => roofTip(items[of.data?.at], of), onclick: opensRow(view) });
 }
 
@@ -237,41 +237,42 @@ function caseLines(items) {
 
 function roofTip(item, of) {
   if (!item) return of.seriesName;
-  const lines = [`${item.row.variant}${item.step ? `: ${item.step.name}` : ""}`, item.row.case_id, item.row.mode];
-  if (item.step) lines.push(`kernel ${item.step.kernel}`);
-  lines.push(
-    `${formatTime(item.us)}, ${fourDigits(item.flops / 1e9)} GFLOP, ${formatBytes(item.bytes)} ${bytesKind(item)}`);
-  lines.push(`${fourDigits(item.x)} FLOP per byte, ${fourDigits(item.tflops)} TFLOP/s, ${fourDigits(item.gbps)} GB/s`);
-  if (item.roof !== null) {
-    lines.push(`${formatPercent(item.roof_share)} of its roof (${item.bound}, ${fourDigits(item.roof)} TFLOP/s)`);
-  }
-  if (!item.step && isKnown(item.row.floor_share)) lines.push(`${formatPercent(item.row.floor_share)} of the floor`);
-  lines.push("click: its line in the table");
-  return lines.join("\n");
+  const { row, step } = item;
+  return [step ? `${row.variant}: ${step.name}` : row.variant, row.case_id, row.mode, step ? `kernel ${step.kernel}` : null,
+    `${formatTime(item.us)}, ${fourDigits(item.flops / 1e9)} GFLOP, ${formatBytes(item.bytes)} ${bytesKind(item)}`,
+    `${fourDigits(item.x)} FLOP per byte, ${fourDigits(item.tflops)} TFLOP/s, ${fourDigits(item.gbps)} GB/s`,
+    item.roof === null ? null
+      : `${formatPercent(item.roof_share)} of its roof (${item.bound}, ${fourDigits(item.roof)} TFLOP/s)`,
+    step ? null : floorText(row), "click: its line in the table"].filter(Boolean).join("\n");
+}
+
+// How a table's line begins, and how it ends: steps have no share of the floor.
+function itemHeads(report, isBySteps, heads) {
+  return isBySteps ? ["variant", "step", ...heads]
+    : ["case", "mode", "variant", ...heads, n("share of floor", columnHelp(report, "floor_share"))];
+}
+
+function itemLine(view, { row, step }, cells) {
+  const link = rowLink(view, row, row.variant);
+  return step ? [link, step.name, ...cells]
+    : [breakable(row.case_id), row.mode, link, ...cells, columnCell(view.report, row, "floor_share", formatPercent)];
 }
 
 function rooflineTable(root, view, items, isBySteps) {
   const report = view.report;
-  const heads = [...(isBySteps ? ["variant", "step"] : ["case", "mode", "variant"]), n("time \u00b5s"), n("GFLOP"),
-    n("MB"), "bytes are",
+  const heads = itemHeads(report, isBySteps, [n("time \u00b5s"), n("GFLOP"), n("MB"), "bytes are",
     n("FLOP/byte", WORDS["arithmetic intensity"]), n("TFLOP/s", isBySteps ? null : columnHelp(report, "tflops")),
-    n("GB/s", "those bytes over the time"),
-    "roof", n("of its roof", "TFLOP/s over the lower of the two roofs at its intensity"),
-    ...(isBySteps ? [] : [n("share of floor", columnHelp(report, "floor_share"))])];
+    n("GB/s", "those bytes over the time"), "roof",
+    n("of its roof", "TFLOP/s over the lower of the two roofs at its intensity")]);
   const chosen = new Set(view.selected.rows);
-  const first = isBySteps ? items : [...items.filter((item) => chosen.has(item.row)),
-    ...items.filter((item) => !chosen.has(item.row))];
-  const lines = first.slice(0, ROOFLINE_LINES).map((item) => [
-    ...(isBySteps ? [rowLink(view, item.row, item.row.variant), item.step.name] : [breakable(item.row.case_id),
-      item.row.mode, rowLink(view, item.row, item.row.variant)]),
+  const first = [...items.filter((item) => chosen.has(item.row)), ...items.filter((item) => !chosen.has(item.row))];
+  const lines = first.slice(0, ROOFLINE_LINES).map((item) => itemLine(view, item, [
     n(fourDigits(item.us)), n(fourDigits(item.flops / 1e9)), n(formatMb(item.bytes)),
     { text: bytesKind(item), title: item.isMeasured ? null : (item.step ?? item.row).traffic_reason },
-    n(fourDigits(item.x)), n(fourDigits(item.tflops)), n(fourDigits(item.gbps)), item.bound
-      ?? { text: NONE, title: `no roof is known for ${item.row.dtype}` }, n(formatPercent(item.roof_share)),
-    ...(isBySteps ? [] : [columnCell(report, item.row, "floor_share", formatPercent)])]);
+    n(fourDigits(item.x)), n(fourDigits(item.tflops)), n(fourDigits(item.gbps)),
+    item.bound ?? { text: NONE, title: `no roof is known for ${item.row.dtype}` }, n(formatPercent(item.roof_share))]));
   root.append(h("details", { id: "roofline-figures" }, h("summary", {}, "Figures of the roofline"),
-    table("figures of the roofline", heads, lines),
-    andMore(items, lines)));
+    table("figures of the roofline", heads, lines), andMore(items, lines)));
 }
 
 // --- what has no FLOPs ---
@@ -295,48 +296,40 @@ function bandwidthChart(root, view, items, roofs, isBySteps) {
   const ink = cssColor("--ink");
   const series = variants.map((variant) => ({ type: "bar", name: variant, stack: "one", barMaxWidth: 14,
     itemStyle: { color: variantStyle(view.report, variant).color },
-    data: shown.map((item) => (item.row.variant === variant && isKnown(useful(item)) ? { value: useful(item),
-      row: item.row.index } : null)) }));
+    data: shown.map((item) => (item.row.variant === variant && isKnown(useful(item))
+      ? { value: useful(item), row: item.row.index } : null)) }));
   series.push({ type: "scatter", name: "measured", symbol: "diamond", symbolSize: 9, z: 4,
     itemStyle: { color: ink, borderColor: cssColor("--paper"), borderWidth: 1 },
-    data: shown.map((item, i) => (isKnown(item.gbps) && item.isMeasured ? { value: [item.gbps, i], row: item.row.index }
-      : null)).filter(Boolean) });
+    data: shown.map((item, i) => ({ value: [item.gbps, i], row: item.row.index }))
+      .filter((one, i) => isKnown(shown[i].gbps) && shown[i].isMeasured) });
   const said = (roof) => ({ formatter: `${fourDigits(roof.value)} GB/s, ${roofBy(roof)}`, color: ink, position: "start",
     align: "right" });
   if (roofs.gbps) series[0].markLine = lineAt({ xAxis: roofs.gbps.value }, "--ink", { label: said(roofs.gbps) });
   const { room, axis } = nameAxis(names, 0.42 * root.clientWidth);
-  const most = largest([roofs.gbps?.value ?? 0, ...shown.map((item) => Math.max(item.isMeasured ? item.gbps ?? 0 : 0,
-    useful(item) ?? 0))]);
+  const most = largest([roofs.gbps?.value ?? 0,
+    ...shown.map((item) => Math.max(item.isMeasured ? item.gbps ?? 0 : 0, useful(item) ?? 0))]);
+  const round = 10 ** Math.floor(Math.log10(most) - 1);
   const tip = (of) => {
     const at = of.seriesType === "scatter" ? of.value[1] : of.dataIndex;
     const item = shown[at];
     return [names[at], item.row.case_id, item.row.mode, item.step ? `kernel ${item.step.kernel}` : null,
       formatTime(item.us), `${isBySteps ? "modelled" : "compulsory"}: ${fourDigits(useful(item))} GB/s`,
       `moved (${bytesKind(item)}): ${fourDigits(item.gbps)} GB/s, ${formatBytes(item.bytes)}`,
-      !item.step && isKnown(item.row.floor_share) ? `${formatPercent(item.row.floor_share)} of the floor` : null]
-        .filter(Boolean).join("\n");
+      item.step ? null : floorText(item.row)].filter(Boolean).join("\n");
   };
-  drawChart(root,
-    `Achieved GB/s of ${plural(shown.length, isBySteps ? "step" : "row")} without FLOPs against the bandwidth ceiling`,
-    {
+  const count = plural(shown.length, isBySteps ? "step" : "row");
+  drawChart(root, `Achieved GB/s of ${count} without FLOPs against the bandwidth ceiling`, {
     grid: { left: room, right: 40, top: 58, bottom: 44 }, legend: { data: [...variants, "measured"] },
-    xAxis: { type: "value", name: "GB/s", min: 0,
-      max: Math.ceil(most * 1.02 / 10 ** Math.floor(Math.log10(most) - 1)) * 10 ** Math.floor(Math.log10(most) - 1),
+    xAxis: { type: "value", name: "GB/s", min: 0, max: Math.ceil((most * 1.02) / round) * round,
       nameLocation: "middle", nameGap: 26 },
-    yAxis: axis,
-    series,
+    yAxis: axis, series,
   }, { height: 110 + 19 * shown.length, tip, onclick: opensRow(view) });
 
-  const heads = [...(isBySteps ? ["variant", "step"] : ["case", "mode", "variant"]), n("time \u00b5s"),
-    n(isBySteps ? "modelled GB/s" : "compulsory GB/s", isBySteps ? null : columnHelp(view.report, "gbps")),
-    n("moved GB/s"), "bytes are", ...(isBySteps ? [] : [n("share of floor", columnHelp(view.report, "floor_share"))])];
-  const lines = items.slice(0, ROOFLINE_LINES)
-    .map((item) => [...(isBySteps ? [rowLink(view, item.row, item.row.variant), item.step.name]
-      : [breakable(item.row.case_id), item.row.mode, rowLink(view, item.row, item.row.variant)]),
-    n(fourDigits(item.us)), isBySteps ? n(fourDigits(useful(item))) : columnCell(view.report, item.row, "gbps"),
-    n(fourDigits(item.gbps)), bytesKind(item),
-    ...(isBySteps ? [] : [columnCell(view.report, item.row, "floor_share", formatPercent)])]);
+  const heads = itemHeads(view.report, isBySteps, [n("time \u00b5s"),
+    isBySteps ? n("modelled GB/s") : n("compulsory GB/s", columnHelp(view.report, "gbps")), n("moved GB/s"), "bytes are"]);
+  const lines = items.slice(0, ROOFLINE_LINES).map((item) => itemLine(view, item, [n(fourDigits(item.us)),
+    isBySteps ? n(fourDigits(useful(item))) : columnCell(view.report, item.row, "gbps"),
+    n(fourDigits(item.gbps)), bytesKind(item)]));
   root.append(h("details", { id: "bandwidth-figures" }, h("summary", {}, "Figures of the bandwidth chart"),
-    table("figures of the bandwidth chart", heads, lines),
-    andMore(items, lines)));
+    table("figures of the bandwidth chart", heads, lines), andMore(items, lines)));
 }

@@ -20,9 +20,8 @@ function renderScaling(root, view) {
   const family = thinnedFamily(whole, by);
   const families = all.get(by);
   append(root, [h("div", { class: "switches" }, choiceButtons(view, "scale", "over", offered, by)),
-    chooser("family", families, whole, {
-    textOf: (one) => `${one.name}: ${plural(one.places.length, "place")}`, choose: ({ name }) =>
-      view.state.set({ family: name }) })]);
+    chooser("family", families, whole, { textOf: (one) => `${one.name}: ${plural(one.places.length, "place")}`,
+      choose: (one) => view.state.set({ family: one.name }) })]);
   const series = familySeries(family, by);
   root.append(scalingSummary(view, series, family, by));
   const pair = h("div", { class: "pair" }, ...["Time", "Bytes"].map((title) => h("div", {}, h("h3", {}, title))));
@@ -39,8 +38,8 @@ function renderScaling(root, view) {
   append(root, [h("p", { class: "soft small" }, "Dashed: ", word("floor", "the floor"), " and ",
     word("compulsory bytes"),
     ", the same for every variant. Filled: measured bytes; hollow: modelled. Broad bars: the speed-up's 95% interval.",
-    left > 0 ? ` ${plural(left, "row")} did not pass or have no median: left out of the charts.` : "", family === whole
-      ? "" : ` ${family.places.length} of ${whole.places.length} places are shown, spread evenly.`,
+    left > 0 ? ` ${plural(left, "row")} did not pass or have no median: left out of the charts.` : "",
+    family === whole ? "" : ` ${family.places.length} of ${whole.places.length} places are shown, spread evenly.`,
     isSpaced(family, by) ? " Evenly spaced, since 0 has no place on a logarithmic axis." : "")]);
 }
 
@@ -86,15 +85,13 @@ function chosenFamily(view, all, offered) {
 
 function noFamilies(root, view) {
   const row = view.selected.rows[0];
-  const keys = [["op", row.op], ["dtype", row.dtype], ...["dim", "hidden", "heads", "kv_heads", "batch"]
-    .map((name) => [name, row[name]]), ["seq", "[128, 512, 2048, 8192]"], ...["past", "causal", "rope"]
-      .map((name) => [name, row[name]])];
-  const used = keys.filter(([, value]) => value !== null && value !== undefined);
-  append(root,
-    [h("p", { class: "note" }, "No two cases of these rows differ only in seq, batch or past, and were timed."),
+  const keys = ["op", "dtype", "dim", "hidden", "heads", "kv_heads", "batch", "seq", "past", "causal", "rope"];
+  const lines = keys.filter((key) => row[key] !== null && row[key] !== undefined)
+    .map((key, i) => `  ${i === 0 ? "-" : " "} ${key}: ${key === "seq" ? "[128, 512, 2048, 8192]" : row[key]}\n`);
+  append(root, [
+    h("p", { class: "note" }, "No two cases of these rows differ only in seq, batch or past, and were timed."),
     h("p", {}, "A sweep with a list makes such cases: here over seq, and as well over batch or past:"),
-    h("pre", {},
-      `name: scaling\nsweep:\n${used.map(([key, value], i) => `  ${i === 0 ? "-" : " "} ${key}: ${value}\n`).join("")}`)]);
+    h("pre", {}, `name: scaling\nsweep:\n${lines.join("")}`)]);
 }
 
 // One series a variant: its timed rows by extent.
@@ -105,15 +102,15 @@ function familySeries(family, by) {
 }
 
 const isSpaced = (family, by) => family.places[0] <= 0;
-const hasSpeedups = (series) => series.some((one) => one.rows.some((row) => isKnown(row.speedup_vs_cublas)
-  && !isBaseline(row)));
+const hasSpeedups = (series) =>
+  series.some((one) => one.rows.some((row) => isKnown(row.speedup_vs_cublas) && !isBaseline(row)));
 const isBaseline = (row) => row.variant === "cublas" || row.variant === "eigen";
 
 // How time grows with the extent: 1 is in proportion.
 function growth(rows, by) {
   const used = rows.filter((row) => row[by] > 0);
   if (used.length < 2) return null;
-  const [first, last] = [used[0], used[used.length - 1]];
+  const [first, last] = [used[0], used.at(-1)];
   return Math.log(last.median_us / first.median_us) / Math.log(last[by] / first[by]);
 }
 
@@ -127,8 +124,8 @@ function scalingSummary(view, series, family, by) {
     const grows = plural(rows.length, "place")
       + (power === null ? "" : `, time grows as ${by} to the power ${power.toFixed(2)}`);
     const where = (text, ...kinds) => {
-      const places = rows.filter((row) => !isBaseline(row)
-        && kinds.includes(judgeSpeedup(view.report, row, "cublas").kind)).map((row) => row[by]);
+      const isOf = (row) => !isBaseline(row) && kinds.includes(judgeSpeedup(view.report, row, "cublas").kind);
+      const places = rows.filter(isOf).map((row) => row[by]);
       return places.length > 0 ? `${text} ${base} at ${by} ${placesText(places)}` : null;
     };
     const verdicts = [where("faster than", "faster"), where("slower than", "slower"),
@@ -137,8 +134,10 @@ function scalingSummary(view, series, family, by) {
   }));
 }
 
-const placesText = (places) => (places.length <= 12 ? places.join(", ")
-  : `${places.slice(0, 5).join(", ")} \u2026 ${places[places.length - 1]} (${places.length} places)`);
+function placesText(places) {
+  if (places.length <= 12) return places.join(", ");
+  return `${places.slice(0, 5).join(", ")} \u2026 ${places.at(-1)} (${places.length} places)`;
+}
 
 function scalingTable(view, series, family, by) {
   const report = view.report;
@@ -190,18 +189,22 @@ function overExtent(root, view, series, family, by, label, yAxis, lineOf, dashed
 
 // What is the same for every variant, from the first row at each place that knows it.
 function sharedLine(name, series, family, by, value) {
-  const ink = cssColor("--ink");
   const rows = family.places.map((place) => series.flatMap((one) => one.rows)
     .find((row) => row[by] === place && isKnown(value(row)) && value(row) > 0)).filter(Boolean);
-  return rows.length === 0 ? [] : [{ type: "line", name, symbol: "none", lineStyle: { color: ink, type: "dashed",
-    width: 1.5 }, itemStyle: { color: ink }, z: 2, data: rows.map((row) => [placeValue(family, by, row),
-      value(row)]) }];
+  return rows.length === 0 ? [] : [dashedLine(name, rows.map((row) => [placeValue(family, by, row), value(row)]))];
+}
+
+function dashedLine(name, data) {
+  const ink = cssColor("--ink");
+  return { type: "line", name, symbol: "none", lineStyle: { color: ink, type: "dashed", width: 1.5 },
+    itemStyle: { color: ink }, z: 2, data };
 }
 
 function timeOverExtent(root, view, series, family, by) {
   const rows = series.flatMap((one) => one.rows);
   const tip = (row) => {
-    const share = isKnown(row.floor_us) ? `floor ${formatTime(row.floor_us)}: ${formatPercent(row.floor_share)}` : "no floor";
+    const share = isKnown(row.floor_us) ? `floor ${formatTime(row.floor_us)}: ${formatPercent(row.floor_share)}`
+      : "no floor";
     const speedup = isBaseline(row) ? null : speedupText(row, "cublas", view.report.baseline);
     return `${formatTime(row.median_us)}, ${share}${speedup === null ? "" : `\n${speedup}`}`;
   };
@@ -227,20 +230,17 @@ function bytesOverExtent(root, view, series, family, by) {
 }
 
 function speedupOverExtent(root, view, series, family, by) {
-  const others = series.map((one) => ({ ...one,
-    rows: one.rows.filter((row) => !isBaseline(row) && row.speedup_vs_cublas > 0) })).filter((one) =>
-      one.rows.length > 0);
+  const isTold = (row) => !isBaseline(row) && row.speedup_vs_cublas > 0;
+  const others = series.map((one) => ({ ...one, rows: one.rows.filter(isTold) })).filter((one) => one.rows.length > 0);
   const rows = others.flatMap((one) => one.rows);
   const values = rows.flatMap((row) => [row.speedup_vs_cublas, row.speedup_vs_cublas_lo, row.speedup_vs_cublas_hi]);
-  const ink = cssColor("--ink");
-  const one = { type: "line", name: `1x: as fast as ${view.report.baseline}`, symbol: "none",
-    lineStyle: { color: ink, type: "dashed", width: 1.5 }, itemStyle: { color: ink },
-    data: family.places.map((place) => [isSpaced(family, by) ? String(place) : place, 1]) };
-  const intervals = rows.filter((row) => row.speedup_vs_cublas_lo > 0 && isKnown(row.speedup_vs_cublas_hi))
-    .map((row) => ({ type: "line", name: "95% interval", symbol: "none", silent: true, z: 1,
+  const one = dashedLine(`1x: as fast as ${view.report.baseline}`,
+    family.places.map((place) => [placeValue(family, by, { [by]: place }), 1]));
+  const ends = (row) => [row.speedup_vs_cublas_lo, row.speedup_vs_cublas_hi];
+  const intervals = rows.filter((row) => ends(row).every((end) => isKnown(end) && end > 0)).map((row) => ({
+    type: "line", name: "95% interval", symbol: "none", silent: true, z: 1,
     lineStyle: { color: variantStyle(view.report, row.variant).color, width: 6, opacity: 0.35, cap: "butt" },
-    data: [[placeValue(family, by, row), row.speedup_vs_cublas_lo],
-      [placeValue(family, by, row), row.speedup_vs_cublas_hi]] }));
+    data: ends(row).map((end) => [placeValue(family, by, row), end]) }));
   overExtent(root, view, others, family, by, `Speed-up over ${view.report.baseline}`,
     logAxis("", [...values, 1], { format: (value) => `${axisNumber(value)}x` }),
     (row) => ({ value: [placeValue(family, by, row), row.speedup_vs_cublas], row: row.index }), [one],

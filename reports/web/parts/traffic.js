@@ -52,18 +52,18 @@ function trafficHeadline(report, rows) {
   const known = rows.filter((row) => isKnown(row.moved_bytes));
   if (known.length === 0) return "No variant of this case has bytes: none has a plan.";
   const lead = known.find((row) => row.variant === "fused") ?? known.at(-1);
-  const base = trafficBaseline(report, known.filter((row) => row !== lead)) ?? known.find((row) => row !== lead)
-    ?? null;
+  const others = known.filter((row) => row !== lead);
+  const base = trafficBaseline(report, others) ?? others[0] ?? null;
   const { isMeasured, of: bytes } = bytesOfOneKind([lead, base].filter(Boolean));
-  const share = base && bytes(base) > 0 ? bytes(lead) / bytes(base) : null;
+  const share = base && ratioOf(bytes(lead), bytes(base));
   const parts = [];
   if (isKnown(share)) {
-    parts.push(
-      `${share > 9.99 ? formatTimes(share) : formatPercent(share)} of ${base.variant}'s ${formatBytes(bytes(base))}`);
+    const part = share > 9.99 ? formatTimes(share) : formatPercent(share);
+    parts.push(`${part} of ${base.variant}'s ${formatBytes(bytes(base))}`);
   }
   if (lead.bytes_compulsory > 0) {
-    parts.push(
-      `${trafficTimes(bytes(lead) / lead.bytes_compulsory)} the compulsory ${formatBytes(lead.bytes_compulsory)}`);
+    const times = trafficTimes(bytes(lead) / lead.bytes_compulsory);
+    parts.push(`${times} the compulsory ${formatBytes(lead.bytes_compulsory)}`);
   }
   const note = isMeasured ? "" : " These bytes are modelled, not measured.";
   return `${lead.variant} moves ${formatBytes(bytes(lead))}${parts.length ? `: ${parts.join(" and ")}` : ""}.${note}`;
@@ -74,28 +74,19 @@ const trafficTimes = (ratio) =>
 
 // Which step moves most, and how much is intermediates.
 function trafficDetails(rows) {
-  const sentences = [];
-  for (const row of rows) {
-    const total = row.moved_bytes;
+  const sentences = rows.filter((row) => row.steps.length > 1 && row.moved_bytes > 0).map((row) => {
     const figure = (step) => (row.isMeasured ? step.measured_bytes : step.bytes_modelled);
-    const largest = row.steps.reduce((best, step) => (best === null || figure(step) > figure(best) ? step : best),
-      null);
-    if (row.steps.length < 2 || !(total > 0) || !largest) continue;
+    const most = row.steps.reduce((best, step) => (figure(step) > figure(best) ? step : best));
     const stored = trafficHasTensors(row) ? trafficWorkspaceShare(row) : null;
-    sentences.push(h("li", {}, `${row.variant}: ${largest.name} moves most, ${formatPercent(figure(largest) / total)}`,
-      isKnown(stored) ? `; ${formatPercent(stored)} of its modelled bytes is intermediates, stored and read again`
-        : null));
-  }
+    return h("li", {}, `${row.variant}: ${most.name} moves most, ${formatPercent(figure(most) / row.moved_bytes)}`,
+      isKnown(stored) ? `; ${formatPercent(stored)} of its modelled bytes is intermediates, stored and read again` : null);
+  });
   return sentences.length ? h("ul", { class: "soft" }, sentences) : null;
 }
 
 function trafficWorkspaceShare(row) {
-  const workspace = new Set(row.tensors.filter((tensor) => tensor.storage === "workspace")
-    .map((tensor) => tensor.name));
-  const bytes = (touches) => sumOf(Object.entries(touches).filter(([name]) => workspace.has(name))
-    .map(([, size]) => size));
-  const all = sumOf(row.steps.map((step) => step.bytes_modelled));
-  return all > 0 ? sumOf(row.steps.map((step) => bytes(step.reads) + bytes(step.writes))) / all : null;
+  const stored = [...trafficByTensor(row).values()].filter(({ tensor }) => tensor?.storage === "workspace");
+  return ratioOf(sumOf(stored.map(trafficPieceBytes)), sumOf(row.steps.map((step) => step.bytes_modelled)));
 }
 
 // A row that did not pass may have bytes and times all the same.
@@ -122,10 +113,10 @@ function trafficSwitches(view, rows, by) {
   const without = view.state.get("traffic_without");
   const canTensor = rows.some(trafficHasTensors);
   const variants = distinct(rows, (row) => row.variant).map((name) => [name, name, "leave out or bring back"]);
+  const kinds = [["", "step", "one piece a launch of the plan"],
+    ["tensor", "tensor", canTensor ? "one piece a tensor that the steps read or write" : TRAFFIC_OLD, !canTensor]];
   return h("div", { class: "switches" },
-    choiceButtons(view, "traffic_by", "modelled bytes by", [["", "step", "one piece a launch of the plan"],
-      ["tensor", "tensor", canTensor ? "one piece a tensor that the steps read or write" : TRAFFIC_OLD, !canTensor]],
-      by),
+    choiceButtons(view, "traffic_by", "modelled bytes by", kinds, by),
     rows.length < 2 ? null : buttonGroup("variants", variants, { isPressed: (name) => !without.includes(name),
       press: (name) => view.state.set({ traffic_without: toggled(without, name) }) }));
 }
@@ -133,8 +124,8 @@ function trafficSwitches(view, rows, by) {
 // --- pieces of a bar: { label, group, color, read, written, hover, isKept } ---
 
 const trafficPieceBytes = (piece) => piece.read + piece.written;
-const trafficPiece = (label, color, read, written, hover, isKept = false) => ({ label, group: "", color,
-  read: read || 0, written: written || 0, hover, isKept });
+const trafficPiece = (label, color, read, written, hover, isKept = false) =>
+  ({ label, group: "", color, read: read || 0, written: written || 0, hover, isKept });
 
 // Compulsory bytes are the same for every variant. A plan that reads prepared weights does not name them, another does.
 function trafficCompulsoryTensors(report, row) {
@@ -184,27 +175,27 @@ function trafficTensorPieces(row) {
 
 // name -> { tensor, read, written, readers, writers }
 function trafficByTensor(row) {
-  const known = new Map(row.tensors.map((tensor) => [tensor.name, tensor]));
-  const all = new Map(row.tensors.map((tensor) => [tensor.name, { tensor, read: 0, written: 0, readers: [],
-    writers: [] }]));
-  const entry = (name) => {
-    if (!all.has(name)) {
-      all.set(name, { tensor: known.get(name) ?? null, read: 0, written: 0, readers: [], writers: [] });
+  const untouched = (tensor) => ({ tensor, read: 0, written: 0, readers: [], writers: [] });
+  const all = new Map(row.tensors.map((tensor) => [tensor.name, untouched(tensor)]));
+  const add = (step, touches, bytesName, stepsName) => {
+    for (const [name, bytes] of Object.entries(touches)) {
+      if (!all.has(name)) all.set(name, untouched(null));
+      all.get(name)[bytesName] += bytes;
+      all.get(name)[stepsName].push(step.name);
     }
-    return all.get(name);
   };
   for (const step of row.steps) {
-    for (const [name, bytes] of Object.entries(step.reads)) { entry(name).read += bytes; entry(name).readers.push(
-      step.name); }
-    for (const [name, bytes] of Object.entries(step.writes)) { entry(name).written += bytes; entry(name).writers.push(
-      step.name); }
+    add(step, step.reads, "read", "readers");
+    add(step, step.writes, "written", "writers");
   }
   return all;
 }
 
 function trafficStepPieces(row, colors, readOf, writtenOf) {
-  return row.steps.map((step) => ({ ...trafficPiece(step.name, colors.get(step.name), readOf(step), writtenOf(step),
-    trafficStepText(step)), group: trafficStage(row, step) }));
+  return row.steps.map((step) => {
+    const piece = trafficPiece(step.name, colors.get(step.name), readOf(step), writtenOf(step), trafficStepText(step));
+    return { ...piece, group: trafficStage(row, step) };
+  });
 }
 
 // What of the total is in no piece gets a piece. Less than nothing cannot be drawn: the table says it.
@@ -263,32 +254,34 @@ function trafficInk(color) {
   return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#111111" : "#ffffff";
 }
 
-// Neighbours of one colour differ a little.
-function trafficShade(pieces) {
+// Neighbours of one colour differ a little: gives the next shade of each colour that it is asked for.
+function trafficShades() {
   const seen = new Map();
-  return pieces.map((piece) => {
-    const count = seen.get(piece.color) ?? 0;
-    seen.set(piece.color, count + 1);
-    return { ...piece, color: trafficMix(piece.color, [0, 0.25, 0.12][count % 3]) };
-  });
+  return (color) => {
+    const count = seen.get(color) ?? 0;
+    seen.set(color, count + 1);
+    return trafficMix(color, [0, 0.25, 0.12][count % 3]);
+  };
 }
 
-const trafficStage = (row, step) => (row.op === "block" && step.name.includes(".") ? step.name.slice(0,
-  step.name.indexOf(".")) : "");
+function trafficShade(pieces) {
+  const shade = trafficShades();
+  return pieces.map((piece) => ({ ...piece, color: shade(piece.color) }));
+}
+
+const trafficStage = (row, { name }) =>
+  (row.op === "block" && name.includes(".") ? name.slice(0, name.indexOf(".")) : "");
 
 // A step has one colour in all bars: its stage's in a block, otherwise its own.
 function trafficStepColors(rows) {
   const names = [...new Map(rows.flatMap((row) => row.steps.map((step) => [step.name, trafficStage(row, step)])))];
   const stages = distinct(names, ([, stage]) => stage);
   const hues = PALETTE.filter((color) => color !== TRAFFIC_GREY && color !== TRAFFIC_LATE);
-  const counts = new Map();
-  const colors = new Map(names.map(([name, stage], i) => {
-    const count = counts.get(stage) ?? 0;
-    counts.set(stage, count + 1);
-    return [name, stages.length > 1 ? trafficMix(hues[stages.indexOf(stage) % hues.length], [0, 0.25, 0.12][count % 3])
-      : hues[i % hues.length]];
-  }));
-  colors.stages = stages.length > 1 ? stages.map((stage, i) => [stage || "no stage", hues[i % hues.length]]) : [];
+  const hue = (i) => hues[i % hues.length];
+  const shade = trafficShades();
+  const colors = new Map(names.map(([name, stage], i) =>
+    [name, stages.length > 1 ? shade(hue(stages.indexOf(stage))) : hue(i)]));
+  colors.stages = stages.length > 1 ? stages.map((stage, i) => [stage || "no stage", hue(i)]) : [];
   return colors;
 }
 
@@ -318,14 +311,12 @@ function trafficTensorText(row, tensor) {
 
 function trafficStepText(step) {
   const touches = (given) => Object.entries(given).map(([name, bytes]) => `${name} ${formatBytes(bytes)}`);
-  const lines = [step.kernel,
-    `modelled: reads ${formatBytes(step.bytes_read)}, writes ${formatBytes(step.bytes_written)}`];
+  const both = (read, written) => `reads ${formatBytes(read)}, writes ${formatBytes(written)}`;
+  const lines = [step.kernel, `modelled: ${both(step.bytes_read, step.bytes_written)}`];
   if (Object.keys(step.reads).length) lines.push(`reads ${trafficNames(touches(step.reads))}`);
   if (Object.keys(step.writes).length) lines.push(`writes ${trafficNames(touches(step.writes))}`);
   if (step.isMeasured) {
-    lines.push(
-      `measured in its place: reads ${formatBytes(step.dram_read_bytes)}, writes `
-        + `${formatBytes(step.dram_write_bytes)}`);
+    lines.push(`measured in its place: ${both(step.dram_read_bytes, step.dram_write_bytes)}`);
   }
   return lines.filter(Boolean).join("\n");
 }
@@ -366,19 +357,19 @@ function trafficDrawBars(root, view, rows, by) {
     type: "bar", stack: "bytes", name: `piece ${slot + 1}`, barCategoryGap: "12%",
     data: parts.map((list) => list[slot] ?? null),
   }));
-  series.push({ type: "bar", stack: "bytes", name: "total", silent: true,
-    data: lines.map((bar) => (bar === null ? null : { value: 0, label: {
-    show: true, position: "right", color: cssColor(!isKnown(bar.total) ? "--warn" : "--ink"),
-    formatter: !isKnown(bar.total) ? (bar.kind === "measured" ? "not measured" : "not known")
-    : formatBytes(bar.total) } })) });
+  const total = (bar) => {
+    const said = isKnown(bar.total) ? formatBytes(bar.total) : bar.kind === "measured" ? "not measured" : "not known";
+    const color = cssColor(isKnown(bar.total) ? "--ink" : "--warn");
+    return { value: 0, label: { show: true, position: "right", color, formatter: said } };
+  };
+  series.push({ type: "bar", stack: "bytes", name: "total", silent: true, data: lines.map((bar) => bar && total(bar)) });
   drawChart(root, `Bytes of ${view.selected.key}. ${trafficHeadline(view.report, rows)}`, {
     grid: { left: room, right, top: 34, bottom: 40 },
-    xAxis: { type: "value", max: end, interval, axisLabel: { color: cssColor("--soft"), formatter: axisBytes,
-      hideOverlap: true } },
+    xAxis: { type: "value", max: end, interval, axisLabel: { formatter: axisBytes, hideOverlap: true } },
     yAxis: axis,
     series,
   }, { height: 34 * lines.length + 90, tip: hoverOf,
-  onclick: (item) => { if (lines[item.dataIndex]) view.open(lines[item.dataIndex].row); } });
+    onclick: (item) => { if (lines[item.dataIndex]) view.open(lines[item.dataIndex].row); } });
   root.append(trafficKeys(rows, by));
 }
 
@@ -394,18 +385,17 @@ function trafficParts(bar, piece, pixels) {
       hover: `${bar.row.variant}, ${bar.kind}\n${piece.label}\n${said}\n${piece.hover}`,
       itemStyle: { color, borderColor: cssColor("--paper"), borderWidth: bytes * pixels > 4 ? 1 : 0,
         decal: verb === "written" ? TRAFFIC_HATCHING : { color: "rgba(0, 0, 0, 0)" } },
-      label: { show: isLabelled && width > 40, position: "inside",
-        formatter: plainText(trafficShort(bar, piece)), width,
+      label: { show: isLabelled && width > 40, position: "inside", formatter: plainText(trafficShort(bar, piece)), width,
         overflow: "truncate", ellipsis: "\u2026", color: trafficInk(color), fontSize: 11, textBorderColor: color,
         textBorderWidth: 2 },
     };
   };
-  return [piece.read > 0 ? part(piece.read, "read", isReadLarger) : null, piece.written > 0 ? part(piece.written,
-    "written", !isReadLarger) : null].filter(Boolean);
+  return [piece.read > 0 ? part(piece.read, "read", isReadLarger) : null,
+    piece.written > 0 ? part(piece.written, "written", !isReadLarger) : null].filter(Boolean);
 }
 
-const trafficShort = (bar, piece) => (bar.row.op === "block" ? piece.label.replace(/^(qkv|attention|attn_out|mlp)\./,
-  "") : piece.label);
+const trafficShort = (bar, { label }) =>
+  (bar.row.op === "block" ? label.replace(/^(qkv|attention|attn_out|mlp)\./, "") : label);
 
 function trafficKeys(rows, by) {
   const swatch = (color, css = "") => {
@@ -415,15 +405,14 @@ function trafficKeys(rows, by) {
   };
   const colors = trafficStepColors(rows);
   const entries = [
-    ...(by === "" ? colors.stages.map(([stage, color]) => [color, stage]) : TRAFFIC_STORAGE.map(({ color, text }) =>
-      [color, text])),
+    ...(by === "" ? colors.stages : TRAFFIC_STORAGE.map(({ color, text }) => [text, color])),
     ...(by === "" && rows.some((row) => row.tensors.length)
-      ? [[TRAFFIC_OP_COLOR, "compulsory: the op's inputs and outputs"]] : []),
-    ...(rows.some((row) => row.dram_late_write_bytes > 0) ? [[TRAFFIC_LATE, "late writes"]] : []),
+      ? [["compulsory: the op's inputs and outputs", TRAFFIC_OP_COLOR]] : []),
+    ...(rows.some((row) => row.dram_late_write_bytes > 0) ? [["late writes", TRAFFIC_LATE]] : []),
   ];
   return h("p", { class: "keys soft" }, h("span", {}, swatch(TRAFFIC_GREY), "read"),
     h("span", {}, swatch(trafficMix(TRAFFIC_GREY, 0.2), "hatched"), "written"),
-    entries.map(([color, text]) => h("span", {}, swatch(color), text)));
+    entries.map(([text, color]) => h("span", {}, swatch(color), text)));
 }
 
 // 1, 2 or 5 times a power of ten: about six on an axis.
@@ -441,57 +430,58 @@ function trafficStepTable(report, rows) {
   const help = (name) => columnHelp(report, name, columns);
   const lines = rows.flatMap((row) => {
     const why = whyNot(report, row, "dram_read_bytes");
-    const steps = row.steps.map((step) => [row.variant, step.name, step.kernel, trafficCell(step.bytes_read),
-      trafficCell(step.bytes_written),
-      trafficCell(step.dram_read_bytes, reasonOf(report, step, "dram_read_bytes", columns) ?? why),
-      trafficCell(step.dram_write_bytes, reasonOf(report, step, "dram_write_bytes", columns) ?? why),
+    const measured = (step, name) => trafficCell(step[name], reasonOf(report, step, name, columns) ?? why);
+    const steps = row.steps.map((step) => [row.variant, step.name, step.kernel,
+      trafficCell(step.bytes_read), trafficCell(step.bytes_written),
+      measured(step, "dram_read_bytes"), measured(step, "dram_write_bytes"),
       n(formatTimes(ratioOf(step.measured_bytes, step.bytes_modelled)))]);
-    const sum = (name) => (row.steps.length && row.steps.every((step) => isKnown(step[name]))
-      ? sumOf(row.steps.map((step) => step[name])) : null);
+    const isWhole = (name) => row.steps.length > 0 && row.steps.every((step) => isKnown(step[name]));
+    const sum = (name) => (isWhole(name) ? sumOf(row.steps.map((step) => step[name])) : null);
     const late = row.dram_late_write_bytes;
     const difference = (plan, steps) =>
       (isKnown(plan) && isKnown(steps) ? n(trafficSigned(plan - steps, formatMb)) : trafficCell(null, why));
     const readDifference = difference(row.dram_read_bytes, sum("dram_read_bytes"));
-    const writeDifference = difference(isKnown(row.dram_write_bytes) ? row.dram_write_bytes - (late ?? 0) : null,
-      sum("dram_write_bytes"));
+    const inTime = isKnown(row.dram_write_bytes) ? row.dram_write_bytes - (late ?? 0) : null;
+    const writeDifference = difference(inTime, sum("dram_write_bytes"));
     const bold = (text) => h("strong", {}, text);
+    const lateHead = { text: "late writes", title: columnHelp(report, "dram_late_write_bytes") };
+    const differenceHead = { text: "plan less its steps",
+      title: "the plan and its steps are measured in launches of their own: this is what they differ by" };
     return [...steps,
-      [row.variant, { text: "late writes", title: columnHelp(report, "dram_late_write_bytes") }, "", "", "", "",
-        trafficCell(late, why), ""],
-      [row.variant, { text: "plan less its steps",
-        title: "the plan and its steps are measured in launches of their own: this is what they differ by" }, "", "",
-        "", readDifference, writeDifference, ""],
-      [bold(row.variant), bold("the plan"), "", trafficCell(sum("bytes_read"), "the plan has no steps"),
-        trafficCell(sum("bytes_written"), "the plan has no steps"), trafficCell(row.dram_read_bytes, why),
-        trafficCell(row.dram_write_bytes, why),
+      [row.variant, lateHead, "", "", "", "", trafficCell(late, why), ""],
+      [row.variant, differenceHead, "", "", "", readDifference, writeDifference, ""],
+      [bold(row.variant), bold("the plan"), "",
+        ...["bytes_read", "bytes_written"].map((name) => trafficCell(sum(name), "the plan has no steps")),
+        trafficCell(row.dram_read_bytes, why), trafficCell(row.dram_write_bytes, why),
         n(formatTimes(ratioOf(row.measured_bytes, row.bytes_modelled)))]];
   });
+  const heads = ["variant", "step", "kernel", n("modelled read", help("bytes_read")),
+    n("modelled written", help("bytes_written")), n("measured read", help("dram_read_bytes")),
+    n("measured written", help("dram_write_bytes")),
+    n("measured / modelled", "measured bytes over modelled bytes, reads and writes together")];
   return h("details", { class: "by-step" }, h("summary", {}, "Figures by step, in MB"),
     h("p", { class: "soft" },
       "A step is measured in its place: what it left in L2 is written while later steps run, so that a step's own "
         + "writes may be less than modelled and the next one's more."),
-    table("bytes by step", ["variant", "step", "kernel", n("modelled read", help("bytes_read")),
-      n("modelled written", help("bytes_written")), n("measured read", help("dram_read_bytes")),
-      n("measured written", help("dram_write_bytes")),
-      n("measured / modelled", "measured bytes over modelled bytes, reads and writes together")], lines));
+    table("bytes by step", heads, lines));
 }
 
 function trafficTensorTable(rows) {
-  const lines = rows.filter(trafficHasTensors).flatMap((row) => [...trafficByTensor(row)]
-    .map(([name, { tensor, read, written, readers, writers }]) => [
-    row.variant, name, tensor?.storage ?? NONE, tensor?.dtype ?? NONE, Array.isArray(tensor?.dims)
-      ? tensor.dims.join(" x ") : NONE,
+  const line = (row, name, { tensor, read, written, readers, writers }) => [
+    row.variant, name, tensor?.storage ?? NONE, tensor?.dtype ?? NONE,
+    Array.isArray(tensor?.dims) ? tensor.dims.join(" x ") : NONE,
     trafficCell(tensor?.compulsory_read_bytes ?? 0), trafficCell(tensor?.compulsory_write_bytes ?? 0),
-    trafficCell(read), trafficCell(written), writers.join("; "), readers.join("; ")]));
+    trafficCell(read), trafficCell(written), writers.join("; "), readers.join("; ")];
+  const lines = rows.filter(trafficHasTensors)
+    .flatMap((row) => [...trafficByTensor(row)].map(([name, touched]) => line(row, name, touched)));
   if (lines.length === 0) return null;
+  const heads = ["variant", "tensor", { text: "storage",
+    title: "op: an input or output; prepared: made once from weights; workspace: an intermediate of the plan" },
+  "dtype", "shape",
+  n("compulsory read", WORDS["compulsory bytes"]), n("compulsory written", WORDS["compulsory bytes"]),
+  n("modelled read", WORDS["modelled bytes"]), n("modelled written", WORDS["modelled bytes"]), "written by", "read by"];
   return h("details", { class: "by-tensor" }, h("summary", {}, "Figures by tensor, in MB"),
-    table("bytes by tensor", ["variant", "tensor",
-      { text: "storage",
-        title: "op: an input or output; prepared: made once from weights; workspace: an intermediate of the plan" },
-        "dtype", "shape",
-      n("compulsory read", WORDS["compulsory bytes"]), n("compulsory written", WORDS["compulsory bytes"]),
-      n("modelled read", WORDS["modelled bytes"]), n("modelled written", WORDS["modelled bytes"]), "written by",
-      "read by"], lines));
+    table("bytes by tensor", heads, lines));
 }
 
 // --- all cases ---
@@ -521,14 +511,13 @@ function trafficRatioTable(ratios) {
     return n(sorted.length === 1 ? formatTimes(middle) : formatTimes(middle, sorted[0], sorted.at(-1)),
       `${plural(sorted.length, "row")}: median${sorted.length > 1 ? " [least, most]" : ""}`);
   };
-  const lines = [...groupBy(ratios, ({ row }) => row.op)].map(([op, list]) => {
-    return [op, n(String(list.length)), n(String(list.filter(({ row }) => row.isMeasured).length)),
-      ...variants.map((variant) => cell(list.filter(({ row }) => row.variant === variant)))];
-  });
-  return h("div", { class: "by-op" }, table("bytes over compulsory bytes, by op",
-    ["op", n("rows"), n("measured", "rows whose bytes were measured; the others' are modelled"),
-    ...variants.map((variant) => n(variant,
-      "bytes / compulsory bytes: the median of the op's rows, and the least and most"))], lines));
+  const lines = [...groupBy(ratios, ({ row }) => row.op)].map(([op, list]) => [
+    op, n(String(list.length)), n(String(list.filter(({ row }) => row.isMeasured).length)),
+    ...variants.map((variant) => cell(list.filter(({ row }) => row.variant === variant)))]);
+  const help = "bytes / compulsory bytes: the median of the op's rows, and the least and most";
+  const heads = ["op", n("rows"), n("measured", "rows whose bytes were measured; the others' are modelled"),
+    ...variants.map((variant) => n(variant, help))];
+  return h("div", { class: "by-op" }, table("bytes over compulsory bytes, by op", heads, lines));
 }
 
 function trafficDrawnCases(view) {
@@ -555,12 +544,12 @@ function trafficDrawDots(root, view, ratios) {
   const least = Math.min(...drawn.map(({ ratio }) => ratio), 1);
   const series = variants.map((variant) => {
     const style = variantStyle(view.report, variant);
-    return { type: "scatter", name: variant, symbol: style.symbol, symbolSize: 11, itemStyle: { color: style.color },
-      data: drawn.filter(({ row }) => row.variant === variant)
-        .map(({ row, ratio }) => ({ value: [ratio, place.get(row)],
-        itemStyle: row.isMeasured ? {} : { color: "transparent", borderColor: style.color, borderWidth: 2 },
-        hover: [row.case_id, `${row.variant}, ${row.mode}`,
-          `${formatBytes(row.moved_bytes)} ${bytesKind(row)}, ${timesCompulsory(row)}`].join("\n") })) };
+    const data = drawn.filter(({ row }) => row.variant === variant).map(({ row, ratio }) => ({
+      value: [ratio, place.get(row)],
+      itemStyle: row.isMeasured ? {} : { color: "transparent", borderColor: style.color, borderWidth: 2 },
+      hover: [row.case_id, `${row.variant}, ${row.mode}`,
+        `${formatBytes(row.moved_bytes)} ${bytesKind(row)}, ${timesCompulsory(row)}`].join("\n") }));
+    return { type: "scatter", name: variant, symbol: style.symbol, symbolSize: 11, itemStyle: { color: style.color }, data };
   });
   series[0].markLine = lineAt({ xAxis: 1 }, "--soft", { type: "dashed" });
   if (view.groups.length > groups.length) {
@@ -572,8 +561,8 @@ function trafficDrawDots(root, view, ratios) {
     grid: { left: room, right: 24, top: 40, bottom: 40 },
     legend: {},
     xAxis: { type: "log", logBase: 2, min: 2 ** Math.floor(Math.log2(least) + 1e-9),
-      axisLabel: { color: cssColor("--soft"), formatter: (value) => `${value}x` }, name: "bytes / compulsory bytes",
-      nameLocation: "middle", nameGap: 24 },
+      axisLabel: { formatter: (value) => `${value}x` }, name: "bytes / compulsory bytes", nameLocation: "middle",
+      nameGap: 24 },
     yAxis: { ...axis, splitLine: { show: true, lineStyle: { color: cssColor("--line"), type: "dotted" } } },
     series,
   }, { height: Math.max(22 * groups.length + 90, 150), tip: hoverOf, onclick: (item) => {

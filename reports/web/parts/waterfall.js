@@ -43,20 +43,15 @@ function waterfallChain(root, view) {
     root.append(h("div", { class: "switches" }, choiceButtons(view, "waterfall_to", "to", names, target.variant)));
   }
   const wanted = [["naive", naive], [view.report.baseline, base], [target?.variant ?? "fused", target]];
-  const chain = [];
-  for (const [name, row] of wanted) {
-    const whole = view.report.groups.find((group) => group.key === view.selected.key);
-    if (row === null) {
-      root.append(h("p", { class: "note" },
-        whole && rowOf(whole, name) ? `${name} is left out by the filters above.` : `${name} is not in this case.`));
-    }
-    else if (row.steps.length === 0) root.append(h("p", { class: "note" },
-      `${name} has no steps: ${whyNot(view.report, row, "launches", NO_REASON)}`));
-    else chain.push(row);
-  }
-  if (chain.length < 2) {
-    root.append(h("p", { class: "note" }, "Two variants of a case are needed to say what one saves of the other."));
-  }
+  const whole = view.report.groups.find((group) => group.key === view.selected.key);
+  const why = (name, row) => {
+    if (row) return row.steps.length > 0 ? null : `has no steps: ${whyNot(view.report, row, "launches", NO_REASON)}`;
+    return whole && rowOf(whole, name) ? "is left out by the filters above." : "is not in this case.";
+  };
+  const note = (text) => root.append(h("p", { class: "note" }, text));
+  for (const [name, row] of wanted) if (why(name, row)) note(`${name} ${why(name, row)}`);
+  const chain = wanted.filter(([name, row]) => !why(name, row)).map(([, row]) => row);
+  if (chain.length < 2) note("Two variants of a case are needed to say what one saves of the other.");
   return chain;
 }
 
@@ -106,8 +101,7 @@ function waterfallCuts(nodes) {
 function waterfallJoined(nodes, cuts, mayJoin, isOther = () => false) {
   const sets = new WaterfallSets(nodes.length);
   const keyOf = (node, name) => (cuts.has(name) ? `both ${name}` : `${node.side} ${name}`);
-  const writes = nodes.flatMap((node, i) => Object.keys(node.step.writes)
-    .map((name) => ({ i, key: keyOf(node, name) })));
+  const writes = nodes.flatMap((node, i) => Object.keys(node.step.writes).map((name) => ({ i, key: keyOf(node, name) })));
   const writers = groupBy(writes, ({ key }) => key);
   for (const [{ i: first }, ...others] of writers.values()) {
     for (const { i } of others) {
@@ -173,10 +167,9 @@ function waterfallLeftovers(groups) {
 function waterfallByName(nodes) {
   return [...new Set(nodes.map((node) => node.stage))].flatMap((stage) => {
     const own = nodes.filter((node) => node.stage === stage);
-    const named = (side, name) => own.filter((node) => node.side === side && node.step.name === name);
-    const pairs = own.filter((node) => node.side === "after" && named("after", node.step.name).length === 1
-      && named("before", node.step.name).length === 1)
-      .map((node) => [named("before", node.step.name)[0], node]).filter(([a, b]) => a.step.flops === b.step.flops);
+    const pairs = [...groupBy(own, (node) => node.step.name).values()]
+      .filter((same) => same.length === 2 && same[0].side === "before" && same[1].side === "after")
+      .filter(([a, b]) => a.step.flops === b.step.flops);
     const rest = own.filter((node) => !pairs.flat().includes(node));
     const restSides = waterfallSides(rest, "stage");
     if (rest.length > 0 && !waterfallIsMatched(restSides)) return [waterfallSides(own, "stage")];
@@ -226,22 +219,18 @@ function waterfallPredicted(report, before, after, group) {
   const hasProducts = [...group.before, ...group.after].some((step) => step.flops > 0);
   return { predicted: (bytes(group.after) - bytes(group.before)) / gbps / 1e3,
     why: hasProducts ? "of the steps without FLOPs alone: bytes do not predict the products' time"
-    : "bytes saved / the bandwidth ceiling" };
+      : "bytes saved / the bandwidth ceiling" };
 }
 
 // Tensors of a group: those no longer stored, those stored instead, those that both have and that are touched less or
 // more.
 function waterfallTensors(pair, group) {
   const touched = (steps) => {
-    const all = new Map();
-    for (const [name, bytes] of steps.flatMap((step) => [...Object.entries(step.reads),
-      ...Object.entries(step.writes)])) {
-      all.set(name, (all.get(name) ?? 0) + bytes);
-    }
-    return all;
+    const touches = steps.flatMap((step) => [...Object.entries(step.reads), ...Object.entries(step.writes)]);
+    return new Map([...groupBy(touches, ([name]) => name)].map(([name, all]) => [name, sumOf(all.map(([, bytes]) => bytes))]));
   };
-  const storage = new Map([...pair.before.tensors, ...pair.after.tensors]
-    .map((tensor) => [tensor.name, tensor.storage]));
+  const tensors = [...pair.before.tensors, ...pair.after.tensors];
+  const storage = new Map(tensors.map((tensor) => [tensor.name, tensor.storage]));
   const everywhere = { before: touched(pair.before.steps), after: touched(pair.after.steps) };
   const written = (steps) => new Set(steps.flatMap((step) => Object.keys(step.writes)));
   const [before, after] = [touched(group.before), touched(group.after)];
@@ -264,14 +253,11 @@ function waterfallHeadline(chain) {
   if (times.every(isKnown)) {
     const change = times[1] - times[0];
     const same = Math.abs(change) <= 0.005 * times[0];
-    const how = same ? "as long as"
-      : `${formatTime(Math.abs(change))} (${formatPercent(Math.abs(change) / times[0])}) `
-        + `${change > 0 ? "longer" : "less"} than`;
+    const by = `${formatTime(Math.abs(change))} (${formatPercent(Math.abs(change) / times[0])})`;
+    const how = same ? "as long as" : `${by} ${change > 0 ? "longer" : "less"} than`;
     sentences.push(`${to.variant} takes ${formatTime(times[1])}, ${how} ${from.variant}'s ${formatTime(times[0])}`);
-    if (isKnown(byBytes)) {
-      sentences.push(
-        `${change > 0 && byBytes < 0 && !same ? "although it" : "it"} moves ${waterfallLess(byBytes)}${note}`);
-    }
+    const it = change > 0 && byBytes < 0 && !same ? "although it" : "it";
+    if (isKnown(byBytes)) sentences.push(`${it} moves ${waterfallLess(byBytes)}${note}`);
   } else if (isKnown(byBytes)) {
     sentences.push(`${to.variant} moves ${waterfallLess(byBytes)} than ${from.variant}${note}`);
   }
@@ -304,18 +290,19 @@ function waterfallAdvice(row) {
       + "decide there: bytes saved do not predict time.");
 }
 
+const waterfallHasTensors = (pair) => trafficHasTensors(pair.before) && trafficHasTensors(pair.after);
+
 function waterfallMatchNote(pairs) {
   const hows = new Set(pairs.flatMap((pair) => pair.groups.filter(waterfallIsMatched).map((group) => group.how)));
   const texts = [];
   if (hows.has("tensors")) {
-    texts.push(
-      "Steps are matched by the tensors that both variants store: what lies between the same tensors does the same "
-        + "work.");
+    texts.push("Steps are matched by the tensors that both variants store: what lies between the same tensors does the "
+      + "same work.");
   }
-  if (hows.has("stage") || hows.has("name")) texts.push(pairs.some((pair) => !trafficHasTensors(pair.before)
-    || !trafficHasTensors(pair.after))
-    ? "These records have no bytes by tensor (they are of an older version): steps are matched by stage and by name."
-      : "Where no tensor fits, steps are matched by stage.");
+  if (hows.has("stage") || hows.has("name")) {
+    texts.push(pairs.every(waterfallHasTensors) ? "Where no tensor fits, steps are matched by stage."
+      : "These records have no bytes by tensor (they are of an older version): steps are matched by stage and by name.");
+  }
   if (pairs.some((pair) => pair.groups.some((group) => !waterfallIsMatched(group)))) {
     texts.push("Steps without a match are shown as not attributed.");
   }
@@ -356,10 +343,10 @@ function waterfallFewer(lines, changeOf) {
     .slice(0, WATERFALL_MOST_BARS - 1));
   const small = known.filter((line) => !large.has(line));
   const sum = (name) => (small.every((line) => isKnown(line[name])) ? sumOf(small.map((line) => line[name])) : null);
+  const group = { how: "stage", before: small.flatMap((line) => line.group.before),
+    after: small.flatMap((line) => line.group.after) };
   const other = { label: `${small.length} smaller changes`, modelled: sum("modelled"), measured: sum("measured"),
-    us: sum("us"), predicted: null, why: "the table has each",
-    group: { how: "stage", before: small.flatMap((line) => line.group.before),
-      after: small.flatMap((line) => line.group.after) } };
+    us: sum("us"), predicted: null, why: "the table has each", group };
   return [...lines.filter((line) => large.has(line)), other];
 }
 
@@ -380,18 +367,17 @@ function waterfallDrawBytes(root, view, chain, pairs, kind, isMeasured) {
   const totalOf = (row) => (kind === "measured" ? row.measured_bytes : row.bytes_modelled);
   const unknown = chain.find((row) => !isKnown(totalOf(row)));
   if (unknown) {
-    root.append(h("p", { class: "note" },
-      `Not drawn: ${unknown.variant} has no modelled bytes: `
-        + `${whyNot(view.report, unknown, "bytes_modelled", NO_REASON)}`));
+    const reason = whyNot(view.report, unknown, "bytes_modelled", NO_REASON);
+    root.append(h("p", { class: "note" }, `Not drawn: ${unknown.variant} has no modelled bytes: ${reason}`));
     return;
   }
   const why = chain.map((row) => reasonOf(view.report, row, "dram_read_bytes")).find(Boolean)
     ?? "some steps or variants were not measured";
   const kinds = [["", "measured", isMeasured ? null : `not measured: ${why}`, !isMeasured], ["modelled"]];
   const start = waterfallStart(view, "waterfall_bytes", chain, totalOf);
-  root.append(h("div", { class: "switches" }, choiceButtons(view, "waterfall_kind", "bytes", kinds,
-    kind === "measured" ? "" : kind),
-    waterfallStartSwitch(view, "waterfall_bytes", chain, start)));
+  append(root, [h("div", { class: "switches" },
+    choiceButtons(view, "waterfall_kind", "bytes", kinds, kind === "measured" ? "" : kind),
+    waterfallStartSwitch(view, "waterfall_bytes", chain, start))]);
   const bars = waterfallBars(chain.slice(start), pairs.slice(start), totalOf, (line) => line[kind],
     kind === "measured" ? "outside the steps" : "in no step",
     kind === "measured" ? (line) => line.modelled : undefined);
@@ -439,14 +425,13 @@ function waterfallDraw(root, view, bars, format, tick, what, predictedName) {
   drawChart(root, label, {
     grid: { left: room, right: 84, top: 34, bottom: 34 },
     xAxis: { type: "value", min: least < 0 ? Math.floor(least / interval) * interval : 0,
-      max: Math.ceil(most / interval - 1e-9) * interval, interval, axisLabel: { color: soft, formatter: tick,
-        hideOverlap: true } },
+      max: Math.ceil(most / interval - 1e-9) * interval, interval, axisLabel: { formatter: tick, hideOverlap: true } },
     yAxis: axis,
     series: [
-      { type: "custom", name: what, data, encode: { x: [0, 1], y: 2 }, renderItem: (_, api) => waterfallBox(api, data,
-        ink, soft) },
-      { type: "scatter", name: predictedName, symbol: "diamond", symbolSize: 10, itemStyle: { color: "transparent",
-        borderColor: ink, borderWidth: 1.5 }, data: marks, z: 5 },
+      { type: "custom", name: what, data, encode: { x: [0, 1], y: 2 },
+        renderItem: (_, api) => waterfallBox(api, data, ink, soft) },
+      { type: "scatter", name: predictedName, symbol: "diamond", symbolSize: 10, data: marks, z: 5,
+        itemStyle: { color: "transparent", borderColor: ink, borderWidth: 1.5 } },
     ],
   }, { height: 30 * bars.length + 80, tip: hoverOf, onclick: (item) => {
     const bar = bars[item.data?.value?.[item.seriesType === "custom" ? 2 : 1]];
@@ -493,11 +478,15 @@ function waterfallHover(bar, format) {
 
 // --- the figures ---
 
+const WATERFALL_OUTSIDE = "what the plan's figure and the steps' differ by: late writes; in time, gaps between launches, "
+  + "overlap, and an empty pair of events";
+
 function waterfallTable(report, pair) {
-  const hasTensors = trafficHasTensors(pair.before) && trafficHasTensors(pair.after);
+  const hasTensors = waterfallHasTensors(pair);
   const signed = (value, format, why) => (isKnown(value) ? n(trafficSigned(value, format)) : n(NONE, why));
   const names = (steps) => steps.map((step) => step.name).join("; ");
-  const now = ({ group }) => (waterfallIsMatched(group) || group.after.length === 0 ? "" : ` (now: ${names(group.after)})`);
+  const now = ({ group }) =>
+    (waterfallIsMatched(group) || group.after.length === 0 ? "" : ` (now: ${names(group.after)})`);
   const whyBytes = reasonOf(report, pair.after, "dram_read_bytes") ?? reasonOf(report, pair.before, "dram_read_bytes")
     ?? "not all of these steps were measured";
   const lines = pair.lines.map((line) => [
@@ -511,9 +500,7 @@ function waterfallTable(report, pair) {
     ? pair.after[name] - pair.before[name] : null);
   const rest = (total, name) => (total === null ? null : waterfallClean(total - sum(name), total));
   const totals = { modelled: change("bytes_modelled"), measured: change("measured_bytes"), us: change("median_us") };
-  lines.push([{ text: "outside the steps",
-    title: "what the plan's figure and the steps' differ by: late writes; in time, gaps between launches, overlap, "
-      + "and an empty pair of events" }, "", "",
+  lines.push([{ text: "outside the steps", title: WATERFALL_OUTSIDE }, "", "",
     signed(rest(totals.modelled, "modelled"), formatMb, "not known"),
     signed(rest(totals.measured, "measured"), formatMb, whyBytes), "",
     signed(rest(totals.us, "us"), fourDigits, "no latency")]);
@@ -523,14 +510,13 @@ function waterfallTable(report, pair) {
     bold(signed(totals.modelled, formatMb, "not known")), bold(signed(totals.measured, formatMb, whyBytes)),
     bold(signed(predicted, fourDigits, "nothing is predicted")),
     bold(signed(totals.us, fourDigits, reasonOf(report, pair.after, "median_us") ?? "no latency"))]);
-  return [h("h3", {}, `${pair.before.variant} to ${pair.after.variant}`),
-    table(`${pair.before.variant} to ${pair.after.variant}`,
-      [`step of ${pair.after.variant}`, `was, in ${pair.before.variant}`, "intermediates",
-      n("MB modelled", "change in the steps' modelled bytes: what is saved is negative"),
-      n("MB measured", "change in the bytes by the counters, each step in its place"),
-      n("\u00b5s predicted", "change in the bytes of steps without FLOPs, over the bandwidth ceiling"),
-      n("\u00b5s measured", "change in the steps' time_us, each less an empty pair of events")], lines,
-      { css: "saved" })];
+  const title = `${pair.before.variant} to ${pair.after.variant}`;
+  const heads = [`step of ${pair.after.variant}`, `was, in ${pair.before.variant}`, "intermediates",
+    n("MB modelled", "change in the steps' modelled bytes: what is saved is negative"),
+    n("MB measured", "change in the bytes by the counters, each step in its place"),
+    n("\u00b5s predicted", "change in the bytes of steps without FLOPs, over the bandwidth ceiling"),
+    n("\u00b5s measured", "change in the steps' time_us, each less an empty pair of events")];
+  return [h("h3", {}, title), table(title, heads, lines, { css: "saved" })];
 }
 
 // Nothing but rounding is nothing.
