@@ -59,27 +59,24 @@ function drawChart(root, label, option, { tip, height = 360, onclick = null }) {
     axisLabel: { color: soft, ...one.axisLabel },
   });
   const axes = (given) => (given === undefined ? undefined : Array.isArray(given) ? given.map(axis) : axis(given));
+  const image = { title: "save as image", name: "fusebench", backgroundColor: cssColor("--paper"), pixelRatio: 2 };
+  const text = { color: ink };
+  const named = (one) => (one.name ? { ...one, name: seriesName(one.name) } : seriesName(one));
   chart.setOption({
     animation: false,
     color: PALETTE,
     backgroundColor: "transparent",
     textStyle: { color: ink, fontFamily: "system-ui, sans-serif" },
     aria: { enabled: true, label: { description: label }, decal: { show: true } },
-    toolbox: { right: 8, feature: { saveAsImage: { title: "save as image", name: "fusebench",
-      backgroundColor: cssColor("--paper"), pixelRatio: 2 } }, iconStyle: { borderColor: soft } },
+    toolbox: { right: 8, feature: { saveAsImage: image }, iconStyle: { borderColor: soft } },
     ...option,
     // Rich text is drawn into the canvas: the page's policy allows no inline styles.
     tooltip: { trigger: "item", renderMode: "richText", confine: true, backgroundColor: cssColor("--head"),
-      borderColor: line,
-      textStyle: { color: ink, fontSize: 12 }, formatter: (item) =>
-        plainText(tip({ ...item, seriesName: withoutColon(item.seriesName) })) },
-    legend: option.legend ? {
-      type: "scroll", top: 4, left: 0, right: 50, textStyle: { color: ink }, pageTextStyle: { color: ink },
-      formatter: withoutColon,
-      ...option.legend, data: option.legend.data?.map((one) =>
-        (one.name ? { ...one, name: seriesName(one.name) } : seriesName(one))),
-    } : undefined,
-    series: option.series.map((one) => ({ ...one, name: seriesName(one.name) })),
+      borderColor: line, textStyle: { ...text, fontSize: 12 },
+      formatter: (item) => plainText(tip({ ...item, seriesName: withoutColon(item.seriesName) })) },
+    legend: option.legend ? { type: "scroll", top: 4, left: 0, right: 50, textStyle: text, pageTextStyle: text,
+      formatter: withoutColon, ...option.legend, data: option.legend.data?.map(named) } : undefined,
+    series: option.series.map(named),
     xAxis: axes(option.xAxis),
     yAxis: axes(option.yAxis),
   });
@@ -88,9 +85,9 @@ function drawChart(root, label, option, { tip, height = 360, onclick = null }) {
 }
 
 // A line across a chart at { xAxis } or { yAxis }.
-const lineAt = (at, color = "--ink", { type = "solid", ...more } = {}) => ({ silent: true, symbol: "none",
-  animation: false,
-  label: { show: false }, lineStyle: { color: cssColor(color), type, width: 1 }, data: [at], ...more });
+const lineAt = (at, color = "--ink", { type = "solid", label = { show: false } } = {}) => ({
+  silent: true, symbol: "none", animation: false, label, lineStyle: { color: cssColor(color), type, width: 1 },
+  data: [at] });
 
 // Before a part is drawn anew.
 function disposeCharts(root) {

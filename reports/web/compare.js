@@ -10,8 +10,8 @@ const LATENCY_HELP = {
   new: "only the new run has the row",
 };
 const LATENCY_SYMBOLS = { slower: "triangle", faster: "diamond", same: "circle", unsure: "circle" };
-const latencyCss = (latency) => ({ slower: "fail", gone: "fail", faster: "pass", unsure: "note", new: "soft" })[latency]
-  ?? null;
+const LATENCY_CSS = { slower: "fail", gone: "fail", faster: "pass", unsure: "note", new: "soft" };
+const latencyCss = (latency) => LATENCY_CSS[latency] ?? null;
 
 // --- data ---
 
@@ -29,16 +29,15 @@ function decodeComparison(data) {
   return { ...data, rows, percent: Math.round(data.confidence * 100) };
 }
 
-const farFromOne = (row) => (isKnown(row.new_over_base) && row.new_over_base > 0
-  ? Math.abs(Math.log(row.new_over_base)) : -1);
+const hasRatio = (row) => isKnown(row.new_over_base) && row.new_over_base > 0;
+const farFromOne = (row) => (hasRatio(row) ? Math.abs(Math.log(row.new_over_base)) : -1);
+
+// Rows that an order finds alike stand as they ran.
 const COMPARE_ORDERS = {
-  importance: { text: "by importance", compare: (a, b) => a.rank - b.rank || farFromOne(b) - farFromOne(a)
-    || a.index - b.index },
-  slowest: { text: "slowest first", compare: (a, b) => (b.new_over_base ?? -1) - (a.new_over_base ?? -1)
-    || a.index - b.index },
-  fastest: { text: "fastest first", compare: (a, b) => (a.new_over_base ?? Infinity) - (b.new_over_base ?? Infinity)
-    || a.index - b.index },
-  run: { text: "as they ran", compare: (a, b) => a.index - b.index },
+  importance: { text: "by importance", compare: (a, b) => a.rank - b.rank || farFromOne(b) - farFromOne(a) },
+  slowest: { text: "slowest first", compare: (a, b) => (b.new_over_base ?? -1) - (a.new_over_base ?? -1) },
+  fastest: { text: "fastest first", compare: (a, b) => (a.new_over_base ?? Infinity) - (b.new_over_base ?? Infinity) },
+  run: { text: "as they ran", compare: () => 0 },
 };
 const orderOf = (state) => (Object.hasOwn(COMPARE_ORDERS, state.get("sort")) ? state.get("sort") : "importance");
 
@@ -47,10 +46,11 @@ function formatRatio(ratio) {
   return isKnown(ratio) ? ratio.toFixed(ratio < 10 ? 3 : ratio < 100 ? 1 : 0) : NONE;
 }
 
+const hasInterval = (row) => isKnown(row.new_over_base_lo) && isKnown(row.new_over_base_hi);
+
 function formatRatioInterval(row) {
-  const { new_over_base: ratio, new_over_base_lo: lo, new_over_base_hi: hi } = row;
-  return isKnown(lo) && isKnown(hi) ? `${formatRatio(ratio)} [${formatRatio(lo)}, ${formatRatio(hi)}]`
-    : formatRatio(ratio);
+  const [ratio, lo, hi] = [row.new_over_base, row.new_over_base_lo, row.new_over_base_hi].map(formatRatio);
+  return hasInterval(row) ? `${ratio} [${lo}, ${hi}]` : ratio;
 }
 
 function formatNoise(row) {
@@ -90,9 +90,8 @@ function changeText({ column, base, new: current }) {
 // A logarithmic axis with 1 in its middle, wide enough for all ratios, and for their intervals where these are not
 // much wider.
 function ratioScale(rows) {
-  const logs = (values) => values.filter((value) => isKnown(value) && value > 0)
-    .map((value) => Math.abs(Math.log(value)));
-  const most = (values, limit) => Math.min(logs(values).reduce((a, b) => Math.max(a, b), 0), limit);
+  const logs = (ratios) => ratios.filter((one) => isKnown(one) && one > 0).map((one) => Math.abs(Math.log(one)));
+  const most = (ratios, limit) => Math.min(largest([0, ...logs(ratios)]), limit);
   const points = most(rows.map((row) => row.new_over_base), Math.log(64));
   const noise = most(rows.map((row) => (isKnown(row.noise) ? 1 + row.noise : null)), Math.log(2));
   const middle = Math.max(points, noise, Math.log(1.01));
@@ -128,20 +127,19 @@ function ratioBar(row, scale) {
   const x = (ratio) => (scale.at(ratio) + scale.half) / (2 * scale.half) * width;
   const one = width / 2;
   const band = isKnown(row.noise) ? [x(1 / (1 + row.noise)), x(1 + row.noise)] : [one, one];
-  const picture = svgElement("svg", { class: `ratio ${row.latency}`, viewBox: `0 0 ${width} 16`, width, height: 16,
-    "aria-hidden": "true" },
+  const frame = { class: `ratio ${row.latency}`, viewBox: `0 0 ${width} 16`, width, height: 16, "aria-hidden": "true" };
+  const picture = svgElement("svg", frame,
     svgElement("rect", { class: "noise", x: band[0], y: 0, width: band[1] - band[0], height: 16 }),
     svgElement("line", { class: "one", x1: one, x2: one, y1: 0, y2: 16 }));
-  if (!isKnown(row.new_over_base) || !(row.new_over_base > 0)) return picture;
-  if (isKnown(row.new_over_base_lo) && isKnown(row.new_over_base_hi)) {
-    const [lo, hi] = [x(row.new_over_base_lo), x(row.new_over_base_hi)];
-    append(picture, [svgElement("line", { class: "interval", x1: lo, x2: hi, y1: 8, y2: 8 }),
-      // An end that lies outside is an arrow.
-      scale.isOutside(row.new_over_base_lo) ? svgElement("path", { class: "end", d: "M5 4 L0 8 L5 12 Z" })
-        : svgElement("line", { class: "interval", x1: lo, x2: lo, y1: 5, y2: 11 }),
-      scale.isOutside(row.new_over_base_hi)
-        ? svgElement("path", { class: "end", d: `M${width - 5} 4 L${width} 8 L${width - 5} 12 Z` })
-        : svgElement("line", { class: "interval", x1: hi, x2: hi, y1: 5, y2: 11 })]);
+  if (!hasRatio(row)) return picture;
+  if (hasInterval(row)) {
+    const line = (x1, x2, y1, y2) => svgElement("line", { class: "interval", x1, x2, y1, y2 });
+    // An end that lies outside is an arrow.
+    const end = (ratio, at, inwards) => (scale.isOutside(ratio)
+      ? svgElement("path", { class: "end", d: `M${at + inwards} 4 L${at} 8 L${at + inwards} 12 Z` })
+      : line(x(ratio), x(ratio), 5, 11));
+    append(picture, [line(x(row.new_over_base_lo), x(row.new_over_base_hi), 8, 8),
+      end(row.new_over_base_lo, 0, 5), end(row.new_over_base_hi, width, -5)]);
   }
   append(picture, [svgElement("circle", { class: "point", cx: x(row.new_over_base), cy: 8, r: 3.2 })]);
   return picture;
@@ -159,7 +157,8 @@ const compareParts = (percent) => [
       + "It has no interval: it shows where to look." },
   { id: "chart", title: "New over base", render: drawForest,
     about: `Each row's ratio of medians with its ${percent}% interval. Right of 1 is slower. The grey band is the `
-      + "noise: an interval outside it is slower or faster, one inside it is the same, one across its edge is unsure." },
+      + "noise: an interval outside it is slower or faster, one inside it is the same, one across its edge is "
+      + "unsure." },
   { id: "rows", title: "Rows", render: drawRows,
     about: "Regressions first, then slower, faster, gone, unsure and new rows; then those that are the same. "
       + "Latencies are medians of the samples that were not throttled." },
@@ -192,7 +191,7 @@ class ComparePage extends Page {
 
 function drawForest(root, view) {
   const { rows } = view;
-  const told = rows.filter((row) => isKnown(row.new_over_base) && row.new_over_base > 0);
+  const told = rows.filter(hasRatio);
   if (told.length === 0) {
     root.append(h("p", { class: "note" }, "None of these rows has a latency in both runs."));
     return;
@@ -220,9 +219,9 @@ function drawRows(root, view) {
   const chosen = rows.findIndex((row) => String(row.index) === state.get("row"));
   const shown = rows.slice(0, Math.max(compareLimits.rows, chosen + 1));
   const sort = (event) => state.set({ sort: event.target.value === "importance" ? "" : event.target.value });
+  const option = ([id, { text }]) => h("option", { value: id, selected: id === orderOf(state) }, text);
   const order = h("select", { "aria-label": "order", id: "order", onchange: sort },
-    Object.entries(COMPARE_ORDERS).map(([id, { text }]) => h("option", { value: id, selected: id === orderOf(state) },
-      text)));
+    Object.entries(COMPARE_ORDERS).map(option));
   const drawn = compareTable(shown, view.scale, report);
   drawn.querySelectorAll("tbody tr")[chosen]?.classList.add("chosen");
   append(root, [h("p", {}, order), drawn]);
@@ -241,8 +240,8 @@ function compareSaid({ base, new: current, counts, said, rows, regressions, forc
     h("p", { id: "verdict", class: regressions > 0 ? "fail" : "pass" }, capital(`${said.regressions}.`)),
     forced ? warning(`Comparing was forced: ${forced}.`) : null,
     rows.length > 0 && common === 0
-      ? warning("The runs have no row in common: no latency was compared. Compare runs of the same "
-      + "sweep, backend and mode.") : null,
+      ? warning("The runs have no row in common: no latency was compared. Compare runs of the same sweep, backend and "
+        + "mode.") : null,
     [["base", base], ["new", current]]
       .flatMap(([run, side]) => side.warnings.map((text) => warning(`Warning of ${run}: ${text}`))),
     notes.filter((text) => !text.startsWith("forced: ")).map((text) => h("p", { class: "note" }, `Note: ${text}`)),
@@ -259,13 +258,14 @@ function drawOverall(root, { rows }) {
   const asRun = [...rows].sort((a, b) => a.index - b.index);
   const variants = distinct(asRun, (row) => row.variant);
   const ops = distinct(asRun, (row) => row.op);
+  const moved = (some, latency) => {
+    const count = some.filter((row) => row.latency === latency).length;
+    return count > 0 ? [", ", h("span", { class: latencyCss(latency) }, `${count} ${latency}`)] : null;
+  };
   const cell = (some) => ({ class: "mean", text: some.length === 0 ? NONE : [formatRatio(meanRatio(some)),
-    h("span", { class: "soft" }, `, ${plural(some.length, "row")}`),
-    ["slower", "faster"].map((latency) => [latency, some.filter((row) => row.latency === latency).length])
-      .filter(([, count]) => count > 0)
-      .map(([latency, count]) => [", ", h("span", { class: latencyCss(latency) }, `${count} ${latency}`)])] });
-  const line = (name, some) => [name,
-    ...variants.map((variant) => cell(some.filter((row) => row.variant === variant)))];
+    h("span", { class: "soft" }, `, ${plural(some.length, "row")}`), moved(some, "slower"), moved(some, "faster")] });
+  const line = (name, some) =>
+    [name, ...variants.map((variant) => cell(some.filter((row) => row.variant === variant)))];
   const lines = ops.map((op) => line(op, rows.filter((row) => row.op === op)));
   if (ops.length > 1) lines.push(line("all", rows));
   root.append(table("mean of new over base by op and variant", ["op", ...variants], lines));
@@ -273,9 +273,8 @@ function drawOverall(root, { rows }) {
 
 // Of the rows whose latency was judged.
 function meanRatio(rows) {
-  const ratios = rows.filter((row) => isKnown(row.new_over_base) && row.new_over_base > 0 && !row.latency_reason)
-    .map((row) => row.new_over_base);
-  return ratios.length > 0 ? Math.exp(ratios.reduce((sum, ratio) => sum + Math.log(ratio), 0) / ratios.length) : null;
+  const logs = rows.filter((row) => hasRatio(row) && !row.latency_reason).map((row) => Math.log(row.new_over_base));
+  return logs.length > 0 ? Math.exp(sumOf(logs) / logs.length) : null;
 }
 
 function forestChart(root, { scale, report, open }, rows) {
@@ -284,8 +283,8 @@ function forestChart(root, { scale, report, open }, rows) {
   const colors = { slower: cssColor("--bad"), faster: cssColor("--good"), same: cssColor("--soft"),
     unsure: cssColor("--warn") };
   const { room, axis } = nameAxis(rows.map(name), Math.min(430, (root.clientWidth || 900) * 0.4));
-  const line = (x1, y1, x2, y2, stroke) => ({ type: "line", shape: { x1, y1, x2, y2 },
-    style: { stroke, lineWidth: 1.5 } });
+  const line = (x1, y1, x2, y2, stroke) =>
+    ({ type: "line", shape: { x1, y1, x2, y2 }, style: { stroke, lineWidth: 1.5 } });
   const band = (params, api) => {
     const [x1, y] = api.coord([api.value(1), api.value(0)]);
     const [x2] = api.coord([api.value(2), api.value(0)]);
@@ -297,27 +296,27 @@ function forestChart(root, { scale, report, open }, rows) {
     const row = rows[api.value(0)];
     const [x1, y] = api.coord([api.value(1), api.value(0)]);
     const [x2] = api.coord([api.value(2), api.value(0)]);
-    const end = (x, ratio, outwards) => (scale.isOutside(ratio)
-      ? { type: "polygon", shape: { points: [[x - 5 * outwards, y - 4], [x, y], [x - 5 * outwards, y + 4]] },
-        style: { fill: colors[row.latency] } }
-      : line(x, y - 4, x, y + 4, colors[row.latency]));
-    return { type: "group", children: [line(x1, y, x2, y, colors[row.latency]), end(x1, row.new_over_base_lo, -1),
-      end(x2, row.new_over_base_hi, 1)] };
+    const color = colors[row.latency];
+    const arrow = (x, inwards) => ({ type: "polygon", style: { fill: color },
+      shape: { points: [[x + inwards, y - 4], [x, y], [x + inwards, y + 4]] } });
+    const end = (x, ratio, inwards) => (scale.isOutside(ratio) ? arrow(x, inwards) : line(x, y - 4, x, y + 4, color));
+    return { type: "group",
+      children: [line(x1, y, x2, y, color), end(x1, row.new_over_base_lo, 5), end(x2, row.new_over_base_hi, -5)] };
   };
-  const withInterval = rows.map((row, at) => [row, at]).filter(([row]) => isKnown(row.new_over_base_lo)
-    && isKnown(row.new_over_base_hi));
+  const placed = (isDrawn) => rows.map((row, at) => [row, at]).filter(([row]) => isDrawn(row));
   const rowOfItem = (item) => rows[item.value?.[item.seriesType === "custom" ? 0 : 1]];
   const tip = (row) => [`${row.label} (${row.mode})`,
     `${row.latency}: new/base ${formatRatioInterval(row)}, noise ${formatNoise(row)}`,
     `base ${formatTime(row.base?.median_us)}, new ${formatTime(row.new?.median_us)}`,
     row.regression ? `regression: ${row.regression}` : null].filter(Boolean).join("\n");
-  drawChart(root,
-    `new over base with its ${report.percent}% interval for ${plural(rows.length, "row")}; the table below has the `
-      + "same figures", {
+  const style = (latency) => (latency === "unsure"
+    ? { color: cssColor("--paper"), borderColor: colors[latency], borderWidth: 2 } : { color: colors[latency] });
+  const label = `new over base with its ${report.percent}% interval for ${plural(rows.length, "row")}`;
+  drawChart(root, `${label}; the table below has the same figures`, {
     grid: { left: room, right: 30, top: 64, bottom: 16 },
     legend: { data: Object.keys(colors).filter((latency) => rows.some((row) => row.latency === latency)) },
-    xAxis: { type: "value", position: "top", name: "new / base", nameLocation: "middle", nameGap: 24, min: -scale.half,
-      max: scale.half,
+    xAxis: { type: "value", position: "top", name: "new / base", nameLocation: "middle", nameGap: 24,
+      min: -scale.half, max: scale.half,
       axisTick: { customValues: scale.ticks.map(Math.log) }, splitLine: { show: false },
       axisLabel: { customValues: scale.ticks.map(Math.log), formatter: (value) => formatTick(Math.exp(value)) } },
     yAxis: axis,
@@ -327,12 +326,11 @@ function forestChart(root, { scale, report, open }, rows) {
         data: rows.map((row, at) => [at, scale.at(1 / (1 + (row.noise ?? 0))), scale.at(1 + (row.noise ?? 0))]),
         markLine: lineAt({ xAxis: 0 }, "--soft", { type: "dashed" }) },
       { name: "interval", type: "custom", renderItem: interval, encode: { x: [1, 2], y: 0 }, z: 2,
-        data: withInterval.map(([row, at]) => [at, scale.at(row.new_over_base_lo), scale.at(row.new_over_base_hi)]) },
-      ...Object.entries(colors).map(([latency, color]) => ({ name: latency, type: "scatter",
-        symbol: LATENCY_SYMBOLS[latency], symbolSize: 9, z: 3, itemStyle: latency === "unsure"
-        ? { color: cssColor("--paper"), borderColor: color, borderWidth: 2 } : { color },
-        data: rows.map((row, at) => [row, at]).filter(([row]) => row.latency === latency)
-          .map(([row, at]) => [scale.at(row.new_over_base), at]) })),
+        data: placed(hasInterval)
+          .map(([row, at]) => [at, scale.at(row.new_over_base_lo), scale.at(row.new_over_base_hi)]) },
+      ...Object.keys(colors).map((latency) => ({ name: latency, type: "scatter", symbol: LATENCY_SYMBOLS[latency],
+        symbolSize: 9, z: 3, itemStyle: style(latency),
+        data: placed((row) => row.latency === latency).map(([row, at]) => [scale.at(row.new_over_base), at]) })),
     ],
   }, { height: 90 + rows.length * 19, tip: (item) => tip(rowOfItem(item)), onclick: (item) => {
     if (rowOfItem(item)) open(rowOfItem(item));
@@ -341,24 +339,24 @@ function forestChart(root, { scale, report, open }, rows) {
 
 function compareTable(rows, scale, comparison) {
   const median = (timing) => (timing ? fourDigits(timing.median_us) : NONE);
-  const why = (timing) => (timing
-    ? `${plural(timing.samples, "sample")}, ${timing.verdict}${timing.reason ? `: ${timing.reason}` : ""}`
-    : "the run does not have the row");
-  return table("rows of both runs, compared", [
-    "latency", word("row"),
-    n(h("span", {}, "new/base [", word("interval", `${comparison.percent}%`), "]")),
-    { text: `${formatTick(Math.exp(-scale.half))} \u2026 1 \u2026 ${formatTick(Math.exp(scale.half))}`, class: "scale",
-      title: "the same axis in every row, logarithmic" },
-    n(word("noise")), n("base \u00b5s"), n("new \u00b5s"), "why, and what changed besides",
-  ], rows.map((row) => [
+  const why = (timing) => {
+    if (!timing) return "the run does not have the row";
+    return `${plural(timing.samples, "sample")}, ${timing.verdict}${timing.reason ? `: ${timing.reason}` : ""}`;
+  };
+  const [low, high] = [-scale.half, scale.half].map((log) => formatTick(Math.exp(log)));
+  const interval = h("span", {}, "new/base [", word("interval", `${comparison.percent}%`), "]");
+  const heads = ["latency", word("row"), n(interval),
+    { text: `${low} \u2026 1 \u2026 ${high}`, class: "scale", title: "the same axis in every row, logarithmic" },
+    n(word("noise")), n("base \u00b5s"), n("new \u00b5s"), "why, and what changed besides"];
+  return table("rows of both runs, compared", heads, rows.map((row) => [
     { class: latencyCss(row.latency), title: LATENCY_HELP[row.latency] ?? null,
       text: [row.regression ? h("strong", { class: "fail" }, "regression, ") : null, row.latency] },
-    { class: "name", text: [breakable(row.label), ` (${row.mode})`,
-      row.occurrence > 1 ? `, occurrence ${row.occurrence}` : null] },
+    { class: "name",
+      text: [breakable(row.label), ` (${row.mode})`, row.occurrence > 1 ? `, occurrence ${row.occurrence}` : null] },
     n(formatRatioInterval(row), row.latency_reason),
     ratioBar(row, scale),
-    n(formatNoise(row), isKnown(row.noise) ? [row.noise_source, row.noise_assumed_reason].filter(Boolean).join("; ")
-      : "there is no ratio"),
+    isKnown(row.noise) ? n(formatNoise(row), [row.noise_source, row.noise_assumed_reason].filter(Boolean).join("; "))
+      : n(NONE, "there is no ratio"),
     n(median(row.base), why(row.base)),
     n(median(row.new), why(row.new)),
     { class: "changes", text: remarksOn(row) },
@@ -368,8 +366,8 @@ function compareTable(rows, scale, comparison) {
 // Why it regressed or is not judged, then each column that changed with both its values.
 function remarksOn(row) {
   const remark = (text, css) => h("div", { class: css }, text);
-  const only = row.latency === "gone" ? `not in new; verdict was ${row.base?.verdict}` : row.latency === "new"
-    ? `not in base; verdict ${row.new?.verdict}` : null;
+  const only = row.latency === "gone" ? `not in new; verdict was ${row.base?.verdict}`
+    : row.latency === "new" ? `not in base; verdict ${row.new?.verdict}` : null;
   return [row.regression ? remark(row.regression, "fail") : null,
     row.latency_reason ? remark(`latency not judged: ${row.latency_reason}`, "note") : null,
     only ? remark(only, "soft") : null,
@@ -388,7 +386,6 @@ function drawRuns(root, { report }) {
     root.append(h("p", {}, "None: device, driver, libraries, build and sweep are the same."));
     return;
   }
-  root.append(table("differences of the headers", ["fact", "base", "new"],
-    report.differences.map(({ fact, base, new: current }) => [fact, shown(formatValue(fact, base)),
-      shown(formatValue(fact, current))])));
+  root.append(table("differences of the headers", ["fact", "base", "new"], report.differences.map((one) =>
+    [one.fact, ...[one.base, one.new].map((value) => shown(formatValue(one.fact, value)))])));
 }

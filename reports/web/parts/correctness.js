@@ -120,8 +120,8 @@ function correctCharts(root, view) {
   const shown = correctThinned(known);
   root.append(h("h3", {}, "Error as a part of its budget"));
   if (shown.length < known.length) {
-    root.append(h("p", { class: "soft" }, `${shown.length} of ${plural(known.length, "row")} are drawn: the worst of each `
-      + "kind, and an even choice of the others."));
+    root.append(h("p", { class: "soft" }, `${shown.length} of ${plural(known.length, "row")} are drawn: the worst of `
+      + "each kind, and an even choice of the others."));
   }
   // Both places are there before a chart takes its width from one.
   const frames = ERROR_MEASURES.map(() => h("div"));
@@ -232,8 +232,8 @@ function correctWorst(view) {
       n(correctShareText(errorShare(row, name)))]),
     n(isKnown(row.rows_checked) ? `${row.rows_checked} of ${row.rows_total}` : NONE)]);
   return h("details", { id: "correct-worst" },
-    h("summary", {}, known.length > shown.length ? `The ${shown.length} rows nearest to their budgets, of ${known.length}`
-      : "Every row, nearest to its budget first"),
+    h("summary", {}, known.length === shown.length ? "Every row, nearest to its budget first"
+      : `The ${shown.length} rows nearest to their budgets, of ${known.length}`),
     table("rows nearest to their budgets", head, lines));
 }
 

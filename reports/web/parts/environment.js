@@ -135,8 +135,9 @@ function environmentClocks(root, view) {
   const held = [...limits].map(([limit, count]) => `${limit} (${plural(count, "row")})`).join(", ");
   append(root, [h("div", { id: "environment-clocks" }, table("clocks, power and temperature", heads, lines)),
     h("p", { id: "environment-limits" }, explained("clock_limits", "What held the clock down"),
-      `: ${held || "not known"}. ${plural(throttled, "row")} with `, explained("throttled_samples", "throttled samples"),
-      `, ${unheld} with `, explained("unheld_samples", "samples that may hold the host's time"), ".")]);
+      `: ${held || "not known"}. ${plural(throttled, "row")} with `,
+      explained("throttled_samples", "throttled samples"), `, ${unheld} with `,
+      explained("unheld_samples", "samples that may hold the host's time"), ".")]);
   const known = rows.filter((row) => isKnown(row.sm_mhz) || isKnown(row.power_w));
   if (known.length < 2) return;
   const every = Math.ceil(known.length / ENVIRONMENT_POINTS);
@@ -195,7 +196,8 @@ function environmentNoiseTable({ noise, noise_reason: reason }) {
       `Not known between processes: ${reason ?? "the records do not say why there is no noise table"}.`)];
   }
   const within = environmentItems(noise.a_a?.classes);
-  const figures = (one) => [n(environmentPart(one?.relative), isKnown(one?.relative) ? null : "no pairs of this latency"),
+  const figures = (one) => [
+    isKnown(one?.relative) ? n(environmentPart(one.relative)) : n(NONE, "no pairs of this latency"),
     n(String(one?.pairs ?? NONE))];
   const heads = ["latency", n("between processes", "medians of the same row in different processes"), n("pairs"),
     n("within this run", "one variant timed twice, as if it were two: the A/A controls"), n("pairs")];
@@ -260,8 +262,8 @@ function environmentStages(root, header) {
   const lines = [...named, ...(isKnown(rest) && rest > 0 ? [["what no stage claims", rest]] : [])];
   const kept = header.measured_s;
   const said = isKnown(kept)
-    ? `Of ${fourDigits(all)} s, ${fourDigits(kept)} s (${share(kept)}) are the latencies that were kept; the rest is care: `
-      + "settling, flushing, checking, reading counters."
+    ? `Of ${fourDigits(all)} s, ${fourDigits(kept)} s (${share(kept)}) are the latencies that were kept; the rest is `
+      + "care: settling, flushing, checking, reading counters."
     : "How much of it the kept latencies are is not in the records.";
   const line = (name, seconds, bar) => [name, n(fourDigits(seconds)), n(share(seconds)), bar];
   append(root, [h("h3", {}, "Where the run's time went"), h("p", { id: "environment-measured" }, said),

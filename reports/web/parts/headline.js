@@ -108,8 +108,8 @@ function headlineKind(pairs) {
   return pairs.some((pair) => pair.isMeasured) ? "some modelled" : "modelled";
 }
 
-const HEADLINE_DOUBT = "the speed-up's 95% interval includes 1, there are too few samples for one, or the difference is no "
-  + "larger than that of one variant timed twice in this run";
+const HEADLINE_DOUBT = "the speed-up's 95% interval includes 1, there are too few samples for one, or the difference "
+  + "is no larger than that of one variant timed twice in this run";
 
 function headlineCounts(view, variant, base, pairs) {
   const kinds = pairs.map((pair) => judgeSpeedup(view.report, pair.row, "cublas").kind);

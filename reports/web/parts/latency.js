@@ -254,7 +254,8 @@ function orderChart(root, view, drawn, byTime) {
   const names = drawn.map((one) => one.row.variant);
   const sides = { left: 64, right: 20 };
   const named = { ...order, name: "sample", nameLocation: "middle", nameGap: 20 };
-  drawChart(root, `Samples of ${names.join(", ")} in the order they were taken${hasClock ? ", with the SM clock" : ""}`, {
+  const label = `Samples of ${names.join(", ")} in the order they were taken`;
+  drawChart(root, `${label}${hasClock ? ", with the SM clock" : ""}`, {
     grid: hasClock ? [{ ...sides, top: 34, height: "48%" }, { ...sides, bottom: 34, height: "22%" }]
       : [{ ...sides, top: 34, bottom: 34 }],
     legend: { data: names },

@@ -86,8 +86,8 @@ function rooflineSummary(view, items, isBySteps) {
   if (own.length === 0) return h("p", { class: "note" }, "The selected case has no row that passed and was timed.");
   if (isBySteps) {
     const variants = distinct(own, (item) => item.row.variant).join(", ");
-    return h("p", {}, `${plural(own.length, "step")} of ${variants}. The larger a point, the more of its variant's time it `
-      + "takes.");
+    return h("p", {},
+      `${plural(own.length, "step")} of ${variants}. The larger a point, the more of its variant's time it takes.`);
   }
   return h("ul", { class: "verdicts" }, own.map((item) =>
     h("li", {}, h("strong", {}, rowLink(view, item.row, item.row.variant)), ": ", roofSentence(item))));
@@ -238,7 +238,8 @@ function caseLines(items) {
 function roofTip(item, of) {
   if (!item) return of.seriesName;
   const { row, step } = item;
-  return [step ? `${row.variant}: ${step.name}` : row.variant, row.case_id, row.mode, step ? `kernel ${step.kernel}` : null,
+  return [step ? `${row.variant}: ${step.name}` : row.variant, row.case_id, row.mode,
+    step ? `kernel ${step.kernel}` : null,
     `${formatTime(item.us)}, ${fourDigits(item.flops / 1e9)} GFLOP, ${formatBytes(item.bytes)} ${bytesKind(item)}`,
     `${fourDigits(item.x)} FLOP per byte, ${fourDigits(item.tflops)} TFLOP/s, ${fourDigits(item.gbps)} GB/s`,
     item.roof === null ? null
@@ -326,7 +327,8 @@ function bandwidthChart(root, view, items, roofs, isBySteps) {
   }, { height: 110 + 19 * shown.length, tip, onclick: opensRow(view) });
 
   const heads = itemHeads(view.report, isBySteps, [n("time \u00b5s"),
-    isBySteps ? n("modelled GB/s") : n("compulsory GB/s", columnHelp(view.report, "gbps")), n("moved GB/s"), "bytes are"]);
+    isBySteps ? n("modelled GB/s") : n("compulsory GB/s", columnHelp(view.report, "gbps")), n("moved GB/s"),
+    "bytes are"]);
   const lines = items.slice(0, ROOFLINE_LINES).map((item) => itemLine(view, item, [n(fourDigits(item.us)),
     isBySteps ? n(fourDigits(useful(item))) : columnCell(view.report, item.row, "gbps"),
     n(fourDigits(item.gbps)), bytesKind(item)]));

@@ -79,7 +79,7 @@ function trafficDetails(rows) {
     const most = row.steps.reduce((best, step) => (figure(step) > figure(best) ? step : best));
     const stored = trafficHasTensors(row) ? trafficWorkspaceShare(row) : null;
     return h("li", {}, `${row.variant}: ${most.name} moves most, ${formatPercent(figure(most) / row.moved_bytes)}`,
-      isKnown(stored) ? `; ${formatPercent(stored)} of its modelled bytes is intermediates, stored and read again` : null);
+      isKnown(stored) && `; ${formatPercent(stored)} of its modelled bytes is intermediates, stored and read again`);
   });
   return sentences.length ? h("ul", { class: "soft" }, sentences) : null;
 }
@@ -362,7 +362,8 @@ function trafficDrawBars(root, view, rows, by) {
     const color = cssColor(isKnown(bar.total) ? "--ink" : "--warn");
     return { value: 0, label: { show: true, position: "right", color, formatter: said } };
   };
-  series.push({ type: "bar", stack: "bytes", name: "total", silent: true, data: lines.map((bar) => bar && total(bar)) });
+  const totals = lines.map((bar) => bar && total(bar));
+  series.push({ type: "bar", stack: "bytes", name: "total", silent: true, data: totals });
   drawChart(root, `Bytes of ${view.selected.key}. ${trafficHeadline(view.report, rows)}`, {
     grid: { left: room, right, top: 34, bottom: 40 },
     xAxis: { type: "value", max: end, interval, axisLabel: { formatter: axisBytes, hideOverlap: true } },
@@ -385,9 +386,9 @@ function trafficParts(bar, piece, pixels) {
       hover: `${bar.row.variant}, ${bar.kind}\n${piece.label}\n${said}\n${piece.hover}`,
       itemStyle: { color, borderColor: cssColor("--paper"), borderWidth: bytes * pixels > 4 ? 1 : 0,
         decal: verb === "written" ? TRAFFIC_HATCHING : { color: "rgba(0, 0, 0, 0)" } },
-      label: { show: isLabelled && width > 40, position: "inside", formatter: plainText(trafficShort(bar, piece)), width,
-        overflow: "truncate", ellipsis: "\u2026", color: trafficInk(color), fontSize: 11, textBorderColor: color,
-        textBorderWidth: 2 },
+      label: { show: isLabelled && width > 40, position: "inside", formatter: plainText(trafficShort(bar, piece)),
+        width, overflow: "truncate", ellipsis: "\u2026", fontSize: 11,
+        color: trafficInk(color), textBorderColor: color, textBorderWidth: 2 },
     };
   };
   return [piece.read > 0 ? part(piece.read, "read", isReadLarger) : null,
@@ -543,13 +544,13 @@ function trafficDrawDots(root, view, ratios) {
   const { room, axis } = nameAxis(names, (root.clientWidth || 900) * 0.45);
   const least = Math.min(...drawn.map(({ ratio }) => ratio), 1);
   const series = variants.map((variant) => {
-    const style = variantStyle(view.report, variant);
+    const { color, symbol } = variantStyle(view.report, variant);
     const data = drawn.filter(({ row }) => row.variant === variant).map(({ row, ratio }) => ({
       value: [ratio, place.get(row)],
-      itemStyle: row.isMeasured ? {} : { color: "transparent", borderColor: style.color, borderWidth: 2 },
+      itemStyle: row.isMeasured ? {} : { color: "transparent", borderColor: color, borderWidth: 2 },
       hover: [row.case_id, `${row.variant}, ${row.mode}`,
         `${formatBytes(row.moved_bytes)} ${bytesKind(row)}, ${timesCompulsory(row)}`].join("\n") }));
-    return { type: "scatter", name: variant, symbol: style.symbol, symbolSize: 11, itemStyle: { color: style.color }, data };
+    return { type: "scatter", name: variant, symbol, symbolSize: 11, itemStyle: { color }, data };
   });
   series[0].markLine = lineAt({ xAxis: 1 }, "--soft", { type: "dashed" });
   if (view.groups.length > groups.length) {

@@ -101,7 +101,8 @@ function waterfallCuts(nodes) {
 function waterfallJoined(nodes, cuts, mayJoin, isOther = () => false) {
   const sets = new WaterfallSets(nodes.length);
   const keyOf = (node, name) => (cuts.has(name) ? `both ${name}` : `${node.side} ${name}`);
-  const writes = nodes.flatMap((node, i) => Object.keys(node.step.writes).map((name) => ({ i, key: keyOf(node, name) })));
+  const writes = nodes.flatMap((node, i) =>
+    Object.keys(node.step.writes).map((name) => ({ i, key: keyOf(node, name) })));
   const writers = groupBy(writes, ({ key }) => key);
   for (const [{ i: first }, ...others] of writers.values()) {
     for (const { i } of others) {
@@ -227,7 +228,8 @@ function waterfallPredicted(report, before, after, group) {
 function waterfallTensors(pair, group) {
   const touched = (steps) => {
     const touches = steps.flatMap((step) => [...Object.entries(step.reads), ...Object.entries(step.writes)]);
-    return new Map([...groupBy(touches, ([name]) => name)].map(([name, all]) => [name, sumOf(all.map(([, bytes]) => bytes))]));
+    const byName = [...groupBy(touches, ([name]) => name)];
+    return new Map(byName.map(([name, all]) => [name, sumOf(all.map(([, bytes]) => bytes))]));
   };
   const tensors = [...pair.before.tensors, ...pair.after.tensors];
   const storage = new Map(tensors.map((tensor) => [tensor.name, tensor.storage]));
@@ -301,7 +303,8 @@ function waterfallMatchNote(pairs) {
   }
   if (hows.has("stage") || hows.has("name")) {
     texts.push(pairs.every(waterfallHasTensors) ? "Where no tensor fits, steps are matched by stage."
-      : "These records have no bytes by tensor (they are of an older version): steps are matched by stage and by name.");
+      : "These records have no bytes by tensor (they are of an older version): steps are matched by stage and by "
+        + "name.");
   }
   if (pairs.some((pair) => pair.groups.some((group) => !waterfallIsMatched(group)))) {
     texts.push("Steps without a match are shown as not attributed.");
@@ -478,8 +481,8 @@ function waterfallHover(bar, format) {
 
 // --- the figures ---
 
-const WATERFALL_OUTSIDE = "what the plan's figure and the steps' differ by: late writes; in time, gaps between launches, "
-  + "overlap, and an empty pair of events";
+const WATERFALL_OUTSIDE = "what the plan's figure and the steps' differ by: late writes; in time, gaps between "
+  + "launches, overlap, and an empty pair of events";
 
 function waterfallTable(report, pair) {
   const hasTensors = waterfallHasTensors(pair);
