@@ -109,7 +109,7 @@ function judgeSpeedup(report, row, over) {
 function controlNear(report, us) {
   const controls = report.header?.controls;
   if (!Array.isArray(controls) || !isKnown(us)) return null;
-  const near = controls.filter((one) => isKnown(one?.ratio) && one.ratio > 0 && one.median_us > us / 3
-    && one.median_us < us * 3);
+  const isNear = (one) => one.ratio > 0 && one.median_us > us / 3 && one.median_us < us * 3;
+  const near = controls.filter((one) => isKnown(one?.ratio) && isNear(one));
   return near.length > 0 ? Math.max(...near.map((one) => Math.max(one.ratio, 1 / one.ratio) - 1)) : null;
 }

@@ -263,8 +263,8 @@ const MOST_CHOICES = 200;
 function chooser(label, all, chosen, { textOf, choose, before = null, after = null }) {
   const first = Math.max(0, Math.min(all.indexOf(chosen) - MOST_CHOICES / 2, all.length - MOST_CHOICES));
   const offered = all.slice(first, first + MOST_CHOICES);
-  const select = h("select", { "aria-label": label, class: "case", onchange: (event) =>
-    choose(offered[event.target.selectedIndex]) },
+  const onchange = (event) => choose(offered[event.target.selectedIndex]);
+  const select = h("select", { "aria-label": label, class: "case", onchange },
     offered.map((one) => h("option", { selected: one === chosen }, textOf(one))));
   const others = all.length - offered.length;
   return h("p", { class: "chooser" }, before, select, after,
@@ -295,7 +295,7 @@ function focusPath(element) {
 function refocus(path) {
   if (path === null || document.activeElement !== document.body) return;
   const all = [...(document.querySelector(path.section)?.querySelectorAll("button, select, input, [tabindex]") ?? [])];
-  const same = all[path.at]?.tagName === path.tag ? all[path.at] : all.find((one) => one.tagName === path.tag
-    && one.textContent === path.text);
+  const isNamed = (one) => one.tagName === path.tag && one.textContent === path.text;
+  const same = all[path.at]?.tagName === path.tag ? all[path.at] : all.find(isNamed);
   same?.focus({ preventScroll: true });
 }

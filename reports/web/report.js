@@ -17,12 +17,12 @@ function readerOf(names) {
 }
 
 function decodeReport(data) {
-  const columns = data.columns.map(([name, unit, description, reason]) => ({ name, unit, description, reason }));
-  const stepColumns = data.step_columns.map(([name, unit, description, reason]) => ({ name, unit, description,
-    reason }));
+  const columnOf = ([name, unit, description, reason]) => ({ name, unit, description, reason });
+  const columns = data.columns.map(columnOf);
+  const stepColumns = data.step_columns.map(columnOf);
   const Step = stepReader(stepColumns.map((column) => column.name));
-  const Row = rowReader(columns.map((column) => column.name), { Step, Tensor: readerOf(data.tensor_keys),
-    Mutant: readerOf(data.mutant_keys) });
+  const Row = rowReader(columns.map((column) => column.name),
+    { Step, Tensor: readerOf(data.tensor_keys), Mutant: readerOf(data.mutant_keys) });
   const rows = data.rows.map((packed, index) => new Row(packed, index));
   return { ...data, columns, stepColumns, rows, groups: groupByCase(rows) };
 }

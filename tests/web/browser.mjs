@@ -43,8 +43,8 @@ export function temporaryFolder() {
   return folder;
 }
 
-// Writes a run's records (a header, then rows; strings stand as they are) and has fusebench make its reports. Gives the
-// folder.
+// Writes a run's records (a header, then rows; strings stand as they are) and has fusebench make its reports, in the
+// folder that it gives.
 export function makeRun(lines) {
   const folder = temporaryFolder();
   writeFileSync(join(folder, "results.jsonl"),
@@ -60,13 +60,16 @@ export async function open(file, { hash = "", viewport = { width: 1400, height: 
   const context = await browser.newContext({ viewport, colorScheme, javaScriptEnabled, acceptDownloads: true });
   const page = await context.newPage();
   page.complaints = [];
-  page.on("console", (message) => { if (["error", "warning"].includes(message.type())) page.complaints.push(
-    message.text()); });
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) page.complaints.push(message.text());
+  });
   page.on("pageerror", (error) => page.complaints.push(error.message));
-  page.on("request", (request) => { if (request.url() !== pathToFileURL(file).href + hash
-    && !request.url().startsWith(`${pathToFileURL(file).href}`)
-    && !/^(data|blob):/.test(request.url())) page.complaints.push(`request: ${request.url()}`); });
-  await page.goto(pathToFileURL(file).href + hash);
+  const address = pathToFileURL(file).href;
+  page.on("request", (request) => {
+    const isOwn = request.url().startsWith(address) || /^(data|blob):/.test(request.url());
+    if (!isOwn) page.complaints.push(`request: ${request.url()}`);
+  });
+  await page.goto(address + hash);
   if (javaScriptEnabled) await page.waitForSelector("#counts");
   return page;
 }
@@ -77,8 +80,7 @@ export const openRun = (lines, options) => open(join(makeRun(lines), "report.htm
 export const cellsOf = (page, selector) => page.$$eval(`${selector} tbody tr`,
   (lines) => lines.map((line) => [...line.children].map((cell) => cell.textContent.trim())));
 
-// What ECharts was told to draw in the n-th chart under a selector, as plain data; series by the names that readers
-// see.
+// What ECharts was told to draw in the n-th chart under a selector, as plain data. Series have the names people see.
 export const chartOf = (page, selector, n = 0) => page.evaluate(([where, at]) => {
   const element = document.querySelectorAll(`${where} .chart`)[at];
   const option = JSON.parse(JSON.stringify(echarts.getInstanceByDom(element).getOption()));

@@ -88,7 +88,7 @@ pageTest("bytes that were not measured are modelled, and it says so and why", as
   const page = await openRun([header({ backend: "cpu" }), naive, { ...cublas, variant: "eigen" }, fused]);
   assert.match(await tile(page, "bytes", "div"), /bytes, modelled/);
   assert.match(await tile(page, "bytes", "p:last-child"),
-    /fused moves 420\.0 MB, 66% of eigen's 640\.0 MB.*These bytes are modelled, not measured: traffic on the CPU is modelled, not counted\./);
+    /fused moves 420\.0 MB, 66% of eigen's 640\.0 MB.*not measured: traffic on the CPU is modelled, not counted\./);
   assert.equal(await tile(page, "floor", "strong"), "–");
   assert.match(await tile(page, "floor", "p"), /The share is not known: no ceiling\./);
   assert.match(await page.textContent("#headline-lead"),

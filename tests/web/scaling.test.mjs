@@ -35,7 +35,8 @@ pageTest("time, bytes, floor and speed-up over seq", async () => {
   assert.deepEqual(lineOf(ratio, "fused"), [[128, 1.25], [512, 1.25], [2048, 0.8]]);
   const said = await page.$$eval("#scaling .verdicts li", (all) => all.map((one) => one.textContent));
   assert.equal(said[2],
-    `fused: 3 places, time grows as seq to the power ${(Math.log(256 / (128 / 100 * 8)) / Math.log(16)).toFixed(2)}; faster than cublas at seq 128, 512; slower than cublas at seq 2048`);
+    `fused: 3 places, time grows as seq to the power ${(Math.log(256 / (128 / 100 * 8)) / Math.log(16)).toFixed(2)}; `
+      + "faster than cublas at seq 128, 512; slower than cublas at seq 2048");
   assert.match(said[0], /^naive: 3 places, time grows as seq to the power 1\.00$/);
   const lines = await cellsOf(page, "#scaling-figures");
   assert.equal(lines.length, 9);
@@ -75,8 +76,8 @@ pageTest("past has a place at 0, evenly spaced", async () => {
   assert.match(await page.textContent("#scaling"), /Evenly spaced/);
   const bytes = await chartOf(page, "#scaling", 1);
   assert.deepEqual(lineOf(bytes, "fused").map(([, value]) => value), [3 * MB, 3 * MB, 3 * MB]);
-  const paper = await page.evaluate(() => getComputedStyle(document.documentElement).getPropertyValue(
-    "--paper").trim());
+  const paper = await page.evaluate(() =>
+    getComputedStyle(document.documentElement).getPropertyValue("--paper").trim());
   assert.equal(bytes.series[0].data[0].itemStyle.color, paper); // hollow: modelled
   assert.deepEqual((await cellsOf(page, "#scaling-figures"))[0].slice(6, 8), ["\u2013", "3.000"]);
   assert.equal(await page.getAttribute("#scaling-figures tbody td:nth-child(7)", "title"), "not counted");

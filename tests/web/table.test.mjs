@@ -115,8 +115,10 @@ pageTest("a head sorts: up, down, back; what is not known comes last; the addres
 pageTest("sorting draws nothing but the table", async () => {
   const page = await openTable(lines());
   await page.waitForSelector(GRID);
-  await page.evaluate(() => { document.querySelector("#table .rows-scroller").isMarked = true; document.querySelector(
-    ".facets fieldset").isMarked = true; });
+  await page.evaluate(() => {
+    document.querySelector("#table .rows-scroller").isMarked = true;
+    document.querySelector(".facets fieldset").isMarked = true;
+  });
   await sortBy(page, "median_us");
   await page.selectOption("#table .rows-tools select", "op");
   assert.ok(await page.evaluate(() => document.querySelector("#table .rows-scroller").isMarked
@@ -381,8 +383,8 @@ pageTest("ten thousand rows open in under two seconds", async () => {
   const page = await open(file);
   const tries = [];
   for (let i = 0; i < 3; ++i) tries.push(await timeToUse(page, file));
-  console.log(
-    `ten thousand rows, ${(statSync(file).size / 1e6).toFixed(1)} MB, open after ${tries.map((ms) => ms.toFixed(0)).join(", ")} ms`);
+  const megabytes = (statSync(file).size / 1e6).toFixed(1);
+  console.log(`ten thousand rows, ${megabytes} MB, open after ${tries.map((ms) => ms.toFixed(0)).join(", ")} ms`);
   assert.ok(Math.min(...tries) < 2000, String(tries));
   assert.deepEqual(page.complaints, []);
 });
@@ -396,8 +398,8 @@ pageTest("ten thousand rows: only the lines in view are in the document, whereve
     const scroller = document.querySelector("#table .rows-scroller");
     const box = scroller.getBoundingClientRect();
     const top = scroller.querySelector("thead th").getBoundingClientRect().bottom;
-    const line = (y) => document.elementFromPoint(box.left + 30, y)?.closest("tbody tr")?.getAttribute(
-      "aria-rowindex") - 2;
+    const lineAt = (y) => document.elementFromPoint(box.left + 30, y)?.closest("tbody tr");
+    const line = (y) => lineAt(y)?.getAttribute("aria-rowindex") - 2;
     return [line(top + 2), line(box.bottom - 20)];
   });
   for (const where of [0, 1000, 50000, 140000, 1e9]) {

@@ -1,13 +1,11 @@
-// Every row that the filters leave. Only the lines in view are in the document, so that ten thousand rows scroll as ten
-// do.
+// Every row that the filters leave. Only the lines in view are in the document, so that many rows scroll as ten do.
 
 const LINE_PX = 28;
 const LINES_BEYOND = 12; // drawn above and below what is in view
 const LINES_ON_PAPER = 300;
 const LINE_GROUPS = ["op", "variant", "verdict", "dtype", "mode", "case_id"];
 const USUAL_COLUMNS = ["case_id", "variant", "mode", "verdict", "median_us", "ci95_rel", "speedup_vs_cublas",
-  "speedup_vs_naive", "floor_share",
-  "measured_bytes", "bytes_modelled", "error_share", "workspace_bytes", "launches"];
+  "speedup_vs_naive", "floor_share", "measured_bytes", "bytes_modelled", "error_share", "workspace_bytes", "launches"];
 // What the page makes of other columns, and which it stands behind.
 const MADE_COLUMNS = [
   { after: "load", name: "mode", unit: "", description: "cache, graph and load together", reason: "" },
@@ -95,8 +93,8 @@ function headWords(report, name) {
 }
 
 function headCell(report, column, columns) {
-  return { words: headWords(report, column.name), unit: shownUnit(column.unit), title: columnHelp(report, column.name,
-    columns) };
+  return { words: headWords(report, column.name), unit: shownUnit(column.unit),
+    title: columnHelp(report, column.name, columns) };
 }
 
 // --- which lines, in which order ---
@@ -170,9 +168,8 @@ class RowGrid {
   // --- above the grid ---
 
   tools() {
-    const select = h("select", { onchange: () => this.groupBy(select.value) },
-      ["", ...LINE_GROUPS].map((name) => h("option", { value: name, selected: name === this.group },
-        name || "nothing")));
+    const option = (name) => h("option", { value: name, selected: name === this.group }, name || "nothing");
+    const select = h("select", { onchange: () => this.groupBy(select.value) }, ["", ...LINE_GROUPS].map(option));
     this.fold = h("button", { type: "button", class: "fold", onclick: () => this.setAllOpen(!this.isAnyOpen()) });
     this.told = h("span", { class: "soft", "aria-live": "polite" });
     return h("div", { class: "rows-tools" },
@@ -182,13 +179,13 @@ class RowGrid {
 
   chooser() {
     this.summary = h("summary");
-    this.boxes = this.all.map((column) => h("input", { type: "checkbox", value: column.name, onchange: (event) =>
-      this.toggle(column.name, event.target.checked) }));
+    this.boxes = this.all.map(({ name }) => h("input", { type: "checkbox", value: name,
+      onchange: (event) => this.toggle(name, event.target.checked) }));
+    const everyName = this.all.map((column) => column.name).join(",");
     return h("details", { class: "rows-columns" }, this.summary,
       h("p", {},
         h("button", { type: "button", onclick: () => this.choose("") }, "the usual columns"), " ",
-        h("button", { type: "button", onclick: () => this.choose(this.all.map((column) => column.name).join(",")) },
-          "all columns")),
+        h("button", { type: "button", onclick: () => this.choose(everyName) }, "all columns")),
       h("div", { class: "boxes" }, this.all.map((column, i) =>
         h("label", { title: columnHelp(this.report, column.name, this.all) }, this.boxes[i], " ", column.name))));
   }
@@ -295,8 +292,8 @@ class RowGrid {
     const longest = (texts) => texts.reduce((best, text) => (text.length > best.length ? text : best), "");
     const head = headCell(this.report, column, this.all);
     const figures = this.pen.measureText(longest(sample.map((row) => figureText(column, row)))).width;
-    const words = 1.1 * this.pen.measureText(longest([...head.words.split(" "), head.unit])).width
-      + 12; // bold, and the mark of the order
+    // Bold, and the mark of the order.
+    const words = 1.1 * this.pen.measureText(longest([...head.words.split(" "), head.unit])).width + 12;
     return Math.ceil(Math.min(Math.max(figures + (column.name === "variant" ? 14 : 0), words, 40), 350)) + 20;
   }
 
@@ -336,8 +333,8 @@ class RowGrid {
     const isOpen = this.isOpen(line.group);
     return h("tr", { ...attributes, class: "group", "aria-expanded": String(isOpen) },
       h("th", { scope: "rowgroup", colspan: this.columns.length },
-        h("span", { class: "stay" }, `${isOpen ? "\u25be" : "\u25b8"} `, this.group === "verdict"
-          ? verdictText(line.group) : line.group, h("small", {}, countsInWords(line.rows)))));
+        h("span", { class: "stay" }, `${isOpen ? "\u25be" : "\u25b8"} `,
+          this.group === "verdict" ? verdictText(line.group) : line.group, h("small", {}, countsInWords(line.rows)))));
   }
 
   figure(column, row) {
@@ -444,9 +441,9 @@ class RowGrid {
 
   tellHidden(isThere) {
     const showAll = () => this.state.set({ q: "", ...Object.fromEntries(FACETS.map((facet) => [facet, []])) });
-    replaceChildren(this.note, isThere ? "The filters leave out the row that the address names. "
-      : "The address names a row that this run does not have.",
-      isThere ? h("button", { type: "button", onclick: showAll }, "show all rows") : null);
+    const hidden = ["The filters leave out the row that the address names. ",
+      h("button", { type: "button", onclick: showAll }, "show all rows")];
+    replaceChildren(this.note, isThere ? hidden : "The address names a row that this run does not have.");
     this.note.hidden = false;
   }
 
@@ -487,9 +484,10 @@ class RowGrid {
       (line.row ? this.columns.map((column) => onPaper(this.figure(column, line.row)))
         : [{ text: `${this.group} ${line.group}: ${countsInWords(line.rows)}`, colspan: this.columns.length }]));
     const shown = Math.min(rows, lines.filter((line) => line[0]?.colspan === undefined).length);
+    const all = plural(this.view.rows.length, "row");
+    const said = shown < this.view.rows.length ? `The first ${shown} of ${all}` : all;
     replaceChildren(this.paper,
-      h("p", {}, shown < this.view.rows.length ? `The first ${shown} of ${plural(this.view.rows.length, "row")}; `
-        : `${plural(shown, "row")}; `, "results.csv has all of them, with every column."),
+      h("p", {}, `${said}; results.csv has all of them, with every column.`),
       table("rows on paper", heads, lines));
   }
 
@@ -512,8 +510,8 @@ function rowDetail(view, row, columns, close) {
     h("h3", {}, breakable(row.case_id)),
     h("p", {}, row.variant, ", ", row.mode, ": ", verdictText(row.verdict), row.reason ? `, ${row.reason}` : null),
     h("h4", {}, "To repeat it"),
-    row.repro ? h("p", {}, h("code", {}, row.repro), " ", copyButton(row.repro)) : h("p", { class: "soft" },
-      "The record has no command."),
+    row.repro ? h("p", {}, h("code", {}, row.repro), " ", copyButton(row.repro))
+      : h("p", { class: "soft" }, "The record has no command."),
     h("h4", {}, "Its steps"),
     stepsInFull(report, row),
     h("h4", {}, "Its columns"),
