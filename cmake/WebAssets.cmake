@@ -8,7 +8,7 @@ if(NOT EXISTS ${FUSEBENCH_ECHARTS})
 endif()
 
 # One script: what others use comes first.
-set(web_scripts dom.js format.js words.js report.js state.js chart.js figures.js page.js compare.js)
+set(web_scripts dom.js format.js lists.js words.js report.js state.js chart.js figures.js page.js compare.js)
 file(GLOB web_parts CONFIGURE_DEPENDS RELATIVE ${web} ${web}/parts/*.js)
 list(APPEND web_scripts ${web_parts} start.js)
 list(TRANSFORM web_scripts PREPEND ${web}/)

@@ -9,34 +9,35 @@ const LATENCY_HELP = {
   gone: "only base has the row",
   new: "only the new run has the row",
 };
-const COMPARE_WORDS = {
-  noise: "how far medians of one binary lie apart from run to run: within it a difference says nothing. * is assumed, since no run has measured it",
-  interval: "where the ratio of the medians lies, by chance within the runs alone, in so many of 100 repetitions",
-};
 const LATENCY_SYMBOLS = { slower: "triangle", faster: "diamond", same: "circle", unsure: "circle" };
-const compareWord = (term, text = term) => h("abbr", { title: COMPARE_WORDS[term] }, text);
-const latencyCss = (latency) => ({ slower: "fail", gone: "fail", faster: "pass", unsure: "note", new: "soft" })[latency] ?? null;
+const LATENCY_CSS = { slower: "fail", gone: "fail", faster: "pass", unsure: "note", new: "soft" };
+const latencyCss = (latency) => LATENCY_CSS[latency] ?? null;
 
 // --- data ---
 
 function decodeComparison(data) {
   const order = Object.keys(data.counts);
   const rows = data.rows.map((row, index) => {
-    const made = { ...row, index, op: String(row.case_id ?? "").split("/")[0], mode: modeOf(row), changed: row.changes.length > 0 ? "yes" : "no" };
+    const made = { ...row, index, op: String(row.case_id ?? "").split("/")[0], mode: modeOf(row),
+      changed: row.changes.length > 0 ? "yes" : "no" };
     made.label = `${row.case_id}/${row.variant}`;
     made.rank = (row.regression ? 0 : order.length) + order.indexOf(row.latency);
-    made.search = [made.label, made.mode, row.latency, row.regression, row.latency_reason, ...row.changes.map((change) => change.column)].filter(Boolean).join(" ").toLowerCase();
+    made.search = [made.label, made.mode, row.latency, row.regression, row.latency_reason,
+      ...row.changes.map((change) => change.column)].filter(Boolean).join(" ").toLowerCase();
     return made;
   });
   return { ...data, rows, percent: Math.round(data.confidence * 100) };
 }
 
-const farFromOne = (row) => (isKnown(row.new_over_base) && row.new_over_base > 0 ? Math.abs(Math.log(row.new_over_base)) : -1);
+const hasRatio = (row) => isKnown(row.new_over_base) && row.new_over_base > 0;
+const farFromOne = (row) => (hasRatio(row) ? Math.abs(Math.log(row.new_over_base)) : -1);
+
+// Rows that an order finds alike stand as they ran.
 const COMPARE_ORDERS = {
-  importance: { text: "by importance", compare: (a, b) => a.rank - b.rank || farFromOne(b) - farFromOne(a) || a.index - b.index },
-  slowest: { text: "slowest first", compare: (a, b) => (b.new_over_base ?? -1) - (a.new_over_base ?? -1) || a.index - b.index },
-  fastest: { text: "fastest first", compare: (a, b) => (a.new_over_base ?? Infinity) - (b.new_over_base ?? Infinity) || a.index - b.index },
-  run: { text: "as they ran", compare: (a, b) => a.index - b.index },
+  importance: { text: "by importance", compare: (a, b) => a.rank - b.rank || farFromOne(b) - farFromOne(a) },
+  slowest: { text: "slowest first", compare: (a, b) => (b.new_over_base ?? -1) - (a.new_over_base ?? -1) },
+  fastest: { text: "fastest first", compare: (a, b) => (a.new_over_base ?? Infinity) - (b.new_over_base ?? Infinity) },
+  run: { text: "as they ran", compare: () => 0 },
 };
 const orderOf = (state) => (Object.hasOwn(COMPARE_ORDERS, state.get("sort")) ? state.get("sort") : "importance");
 
@@ -45,9 +46,11 @@ function formatRatio(ratio) {
   return isKnown(ratio) ? ratio.toFixed(ratio < 10 ? 3 : ratio < 100 ? 1 : 0) : NONE;
 }
 
+const hasInterval = (row) => isKnown(row.new_over_base_lo) && isKnown(row.new_over_base_hi);
+
 function formatRatioInterval(row) {
-  const { new_over_base: ratio, new_over_base_lo: lo, new_over_base_hi: hi } = row;
-  return isKnown(lo) && isKnown(hi) ? `${formatRatio(ratio)} [${formatRatio(lo)}, ${formatRatio(hi)}]` : formatRatio(ratio);
+  const [ratio, lo, hi] = [row.new_over_base, row.new_over_base_lo, row.new_over_base_hi].map(formatRatio);
+  return hasInterval(row) ? `${ratio} [${lo}, ${hi}]` : ratio;
 }
 
 function formatNoise(row) {
@@ -68,7 +71,9 @@ function formatValue(name, value) {
 function formatRelative(base, current) {
   if (!(typeof base === "number" && typeof current === "number" && base > 0)) return "";
   const part = current / base - 1;
-  return Math.abs(part) < 10 ? ` (${formatSigned(part * 100, (percent) => `${percent.toFixed(percent < 9.95 ? 1 : 0)}%`)})` : ` (${formatTimes(current / base)})`;
+  return Math.abs(part) < 10
+    ? ` (${formatSigned(part * 100, (percent) => `${percent.toFixed(percent < 9.95 ? 1 : 0)}%`)})`
+    : ` (${formatTimes(current / base)})`;
 }
 
 // Long names of kernels are cut; hovering shows them whole.
@@ -85,14 +90,15 @@ function changeText({ column, base, new: current }) {
 // A logarithmic axis with 1 in its middle, wide enough for all ratios, and for their intervals where these are not
 // much wider.
 function ratioScale(rows) {
-  const logs = (values) => values.filter((value) => isKnown(value) && value > 0).map((value) => Math.abs(Math.log(value)));
-  const most = (values, limit) => Math.min(logs(values).reduce((a, b) => Math.max(a, b), 0), limit);
+  const logs = (ratios) => ratios.filter((one) => isKnown(one) && one > 0).map((one) => Math.abs(Math.log(one)));
+  const most = (ratios, limit) => Math.min(largest([0, ...logs(ratios)]), limit);
   const points = most(rows.map((row) => row.new_over_base), Math.log(64));
   const noise = most(rows.map((row) => (isKnown(row.noise) ? 1 + row.noise : null)), Math.log(2));
   const middle = Math.max(points, noise, Math.log(1.01));
   const ends = most(rows.flatMap((row) => [row.new_over_base_lo, row.new_over_base_hi]), 1.6 * middle);
   const half = 1.1 * Math.max(middle, ends);
-  return { half, ticks: ratioTicks(half), at: (ratio) => Math.min(Math.max(Math.log(ratio), -half), half), isOutside: (ratio) => Math.abs(Math.log(ratio)) > half };
+  return { half, ticks: ratioTicks(half), at: (ratio) => Math.min(Math.max(Math.log(ratio), -half), half),
+    isOutside: (ratio) => Math.abs(Math.log(ratio)) > half };
 }
 
 function ratioTicks(half) {
@@ -121,16 +127,19 @@ function ratioBar(row, scale) {
   const x = (ratio) => (scale.at(ratio) + scale.half) / (2 * scale.half) * width;
   const one = width / 2;
   const band = isKnown(row.noise) ? [x(1 / (1 + row.noise)), x(1 + row.noise)] : [one, one];
-  const picture = svgElement("svg", { class: `ratio ${row.latency}`, viewBox: `0 0 ${width} 16`, width, height: 16, "aria-hidden": "true" },
+  const frame = { class: `ratio ${row.latency}`, viewBox: `0 0 ${width} 16`, width, height: 16, "aria-hidden": "true" };
+  const picture = svgElement("svg", frame,
     svgElement("rect", { class: "noise", x: band[0], y: 0, width: band[1] - band[0], height: 16 }),
     svgElement("line", { class: "one", x1: one, x2: one, y1: 0, y2: 16 }));
-  if (!isKnown(row.new_over_base) || !(row.new_over_base > 0)) return picture;
-  if (isKnown(row.new_over_base_lo) && isKnown(row.new_over_base_hi)) {
-    const [lo, hi] = [x(row.new_over_base_lo), x(row.new_over_base_hi)];
-    append(picture, [svgElement("line", { class: "interval", x1: lo, x2: hi, y1: 8, y2: 8 }),
-      // An end that lies outside is an arrow.
-      scale.isOutside(row.new_over_base_lo) ? svgElement("path", { class: "end", d: "M5 4 L0 8 L5 12 Z" }) : svgElement("line", { class: "interval", x1: lo, x2: lo, y1: 5, y2: 11 }),
-      scale.isOutside(row.new_over_base_hi) ? svgElement("path", { class: "end", d: `M${width - 5} 4 L${width} 8 L${width - 5} 12 Z` }) : svgElement("line", { class: "interval", x1: hi, x2: hi, y1: 5, y2: 11 })]);
+  if (!hasRatio(row)) return picture;
+  if (hasInterval(row)) {
+    const line = (x1, x2, y1, y2) => svgElement("line", { class: "interval", x1, x2, y1, y2 });
+    // An end that lies outside is an arrow.
+    const end = (ratio, at, inwards) => (scale.isOutside(ratio)
+      ? svgElement("path", { class: "end", d: `M${at + inwards} 4 L${at} 8 L${at + inwards} 12 Z` })
+      : line(x(ratio), x(ratio), 5, 11));
+    append(picture, [line(x(row.new_over_base_lo), x(row.new_over_base_hi), 8, 8),
+      end(row.new_over_base_lo, 0, 5), end(row.new_over_base_hi, width, -5)]);
   }
   append(picture, [svgElement("circle", { class: "point", cx: x(row.new_over_base), cy: 8, r: 3.2 })]);
   return picture;
@@ -138,135 +147,125 @@ function ratioBar(row, scale) {
 
 // --- the page ---
 
-class ComparePage {
+// How many rows the chart and the table show, until the reader asks for more.
+const compareLimits = { chart: 60, rows: 300 };
+const COMPARE_MOST_DRAWN = 300;
+
+const compareParts = (percent) => [
+  { id: "overall", title: "By op and variant", render: drawOverall,
+    about: "The geometric mean of new/base over the rows whose latency could be judged, and how many rows there are. "
+      + "It has no interval: it shows where to look." },
+  { id: "chart", title: "New over base", render: drawForest,
+    about: `Each row's ratio of medians with its ${percent}% interval. Right of 1 is slower. The grey band is the `
+      + "noise: an interval outside it is slower or faster, one inside it is the same, one across its edge is "
+      + "unsure." },
+  { id: "rows", title: "Rows", render: drawRows,
+    about: "Regressions first, then slower, faster, gone, unsure and new rows; then those that are the same. "
+      + "Latencies are medians of the samples that were not throttled." },
+  { id: "runs", title: "The two runs", render: drawRuns, withoutRows: true,
+    about: "What was compared, and what the runs' headers say differently." },
+].map((part) => ({ ...part, isAlways: true }));
+
+class ComparePage extends Page {
   constructor(comparison) {
-    this.comparison = comparison;
-    this.state = new State(COMPARE_FACETS);
-    this.chartLimit = 60;
-    this.tableLimit = 300;
-    applyTheme(this.state.get("theme"));
-    this.filters = new Filters(comparison.rows, this.state, "search cases, variants, what changed   /");
-    const section = (id, title, about) => {
-      const body = h("div", { class: "body" });
-      this.main.append(h("section", { id, "aria-label": title }, h("h2", { tabindex: "-1" }, title), h("p", { class: "soft" }, about), body));
-      return body;
-    };
-    this.main = h("main", {}, comparison.rows.length > 0 ? this.filters.form : null);
-    this.parts = {
-      overall: section("overall", "By op and variant", "The geometric mean of new/base over the rows whose latency could be judged, and how many rows there are. It has no interval: it shows where to look."),
-      chart: section("chart", "New over base", `Each row's ratio of medians with its ${comparison.percent}% interval. Right of 1 is slower. The grey band is the noise: an interval outside it is slower or faster, one inside it is the same, one across its edge is unsure.`),
-      table: section("rows", "Rows", "Regressions first, then slower, faster, gone, unsure and new rows; then those that are the same. Latencies are medians of the samples that were not throttled."),
-    };
-    drawRuns(section("runs", "The two runs", "What was compared, and what the runs' headers say differently."), comparison);
-    const names = { overall: "By op and variant", chart: "New over base", rows: "Rows", runs: "The two runs" };
-    replaceChildren(document.getElementById("page"), compareHead(comparison, this.state, names, (id) => this.goTo(id)), this.main);
-    this.state.listen((keys) => this.onChange(keys));
-    this.draw();
-    this.goTo(this.state.get("at"));
+    super(comparison, { facets: COMPARE_FACETS, parts: compareParts(comparison.percent), table: "rows",
+      search: "search cases, variants, what changed   /", none: "The runs have no rows." });
   }
 
-  onChange(keys) {
-    if (keys === null || keys.includes("theme")) applyTheme(this.state.get("theme"));
-    const focused = focusPath(document.activeElement);
-    this.draw();
-    refocus(focused);
-    if (keys === null) this.goTo(this.state.get("at"));
+  said() {
+    return compareSaid(this.report);
   }
 
-  draw() {
-    const rows = filteredRows(this.comparison, this.state).sort(COMPARE_ORDERS[orderOf(this.state)].compare);
-    const scale = ratioScale(rows);
-    this.filters.update(rows.length);
-    disposeCharts(this.main);
-    Object.values(this.parts).forEach((part) => replaceChildren(part));
-    if (rows.length === 0) {
-      const text = this.comparison.rows.length === 0 ? "The runs have no rows." : "No row is left by the filters.";
-      Object.values(this.parts).forEach((part) => part.append(h("p", { class: "note" }, text)));
-      return;
-    }
-    drawOverall(this.parts.overall, rows);
-    this.drawForest(rows, scale);
-    this.drawRows(rows, scale);
+  look(rows) {
+    rows.sort(COMPARE_ORDERS[orderOf(this.state)].compare);
+    return { scale: ratioScale(rows) };
   }
 
-  drawForest(rows, scale) {
-    const told = rows.filter((row) => isKnown(row.new_over_base) && row.new_over_base > 0);
-    const shown = told.slice(0, this.chartLimit);
-    if (told.length === 0) {
-      this.parts.chart.append(h("p", { class: "note" }, "None of these rows has a latency in both runs."));
-      return;
-    }
-    forestChart(this.parts.chart, shown, scale, this.comparison.percent, (row) => this.openRow(row));
-    const most = Math.min(told.length, 300);
-    this.parts.chart.append(h("p", { class: "soft" }, told.length === rows.length ? null : `${plural(rows.length - told.length, "row")} without a latency in both runs: only in the table. `,
-      shown.length < told.length ? `${shown.length} of ${told.length} are drawn. ` : null,
-      shown.length < most ? h("button", { type: "button", id: "more-chart", onclick: () => { this.chartLimit = 300; this.onChange([]); } }, `draw ${most}`) : null));
-  }
-
-  drawRows(rows, scale) {
-    const chosen = rows.findIndex((row) => String(row.index) === this.state.get("row"));
-    const shown = rows.slice(0, Math.max(this.tableLimit, chosen + 1));
-    const order = h("select", { "aria-label": "order", id: "order", onchange: (event) => this.state.set({ sort: event.target.value === "importance" ? "" : event.target.value }) },
-      Object.entries(COMPARE_ORDERS).map(([id, { text }]) => h("option", { value: id, selected: id === orderOf(this.state) }, text)));
-    const drawn = compareTable(shown, scale, this.comparison);
-    const lines = drawn.querySelectorAll("tbody tr");
-    lines[chosen]?.classList.add("chosen");
-    append(this.parts.table, [h("p", {}, order), drawn]);
-    if (shown.length < rows.length) {
-      this.parts.table.append(h("p", {}, `${shown.length} of ${plural(rows.length, "row")} are shown. `,
-        h("button", { type: "button", id: "more-rows", onclick: () => { this.tableLimit += 300; this.onChange([]); } }, "show more")));
-    }
-  }
-
-  openRow(row) {
-    this.state.set({ row: String(row.index), at: "rows" });
-    this.parts.table.querySelector("tr.chosen")?.scrollIntoView({ block: "center" });
-  }
-
-  goTo(id) {
-    const section = [...this.main.querySelectorAll("section")].find((one) => one.id === id);
-    if (!section) return;
-    this.state.values.at = id;
-    (section.querySelector("tr.chosen") ?? section).scrollIntoView({ block: section.querySelector("tr.chosen") ? "center" : "start" });
-    section.querySelector("h2").focus({ preventScroll: true });
+  // The chosen row, where the part has one.
+  show(section) {
+    const chosen = section.querySelector("tr.chosen");
+    if (chosen) chosen.scrollIntoView({ block: "center" });
+    else super.show(section);
   }
 }
 
+function drawForest(root, view) {
+  const { rows } = view;
+  const told = rows.filter(hasRatio);
+  if (told.length === 0) {
+    root.append(h("p", { class: "note" }, "None of these rows has a latency in both runs."));
+    return;
+  }
+  const shown = told.slice(0, compareLimits.chart);
+  forestChart(root, view, shown);
+  const most = Math.min(told.length, COMPARE_MOST_DRAWN);
+  const untold = rows.length - told.length;
+  append(root, [h("p", { class: "soft" },
+    untold > 0 ? `${plural(untold, "row")} without a latency in both runs: only in the table. ` : null,
+    shown.length < told.length ? `${shown.length} of ${told.length} are drawn. ` : null,
+    shown.length < most ? moreButton(view, "chart", `draw ${most}`, most) : null)]);
+}
+
+function moreButton(view, what, text, limit) {
+  const more = () => {
+    compareLimits[what] = limit;
+    view.state.tell([]);
+  };
+  return h("button", { type: "button", id: `more-${what}`, onclick: more }, text);
+}
+
+function drawRows(root, view) {
+  const { report, state, rows } = view;
+  const chosen = rows.findIndex((row) => String(row.index) === state.get("row"));
+  const shown = rows.slice(0, Math.max(compareLimits.rows, chosen + 1));
+  const sort = (event) => state.set({ sort: event.target.value === "importance" ? "" : event.target.value });
+  const option = ([id, { text }]) => h("option", { value: id, selected: id === orderOf(state) }, text);
+  const order = h("select", { "aria-label": "order", id: "order", onchange: sort },
+    Object.entries(COMPARE_ORDERS).map(option));
+  const drawn = compareTable(shown, view.scale, report);
+  drawn.querySelectorAll("tbody tr")[chosen]?.classList.add("chosen");
+  append(root, [h("p", {}, order), drawn]);
+  if (shown.length === rows.length) return;
+  root.append(h("p", {}, `${shown.length} of ${plural(rows.length, "row")} are shown. `,
+    moreButton(view, "rows", "show more", compareLimits.rows + 300)));
+}
+
 // What is said first: how many rows of each kind, whether anything regressed, what makes it doubtful.
-function compareHead(comparison, state, names, goTo) {
-  const { base, new: current, counts, said } = comparison;
-  const common = comparison.rows.filter((row) => row.latency !== "gone" && row.latency !== "new").length;
-  const link = ([id, text]) => h("a", { href: `#${id}`, onclick: (event) => {
-    event.preventDefault();
-    goTo(id);
-    history.replaceState(null, "", state.address());
-  } }, text);
+function compareSaid({ base, new: current, counts, said, rows, regressions, forced, notes }) {
+  const common = rows.filter((row) => row.latency !== "gone" && row.latency !== "new").length;
   const kinds = ["slower", "faster", "same", "unsure", "new", "gone"];
-  return h("header", {},
-    h("h1", {}, comparison.title),
-    h("div", { class: "right" }, themeButton(state)),
+  const warning = (text) => h("p", { class: "warning" }, text);
+  return [
     h("p", { id: "counts" }, said.counts),
-    h("p", { id: "verdict", class: comparison.regressions > 0 ? "fail" : "pass" }, capital(`${said.regressions}.`)),
-    comparison.forced ? h("p", { class: "warning" }, `Comparing was forced: ${comparison.forced}.`) : null,
-    comparison.rows.length > 0 && common === 0 ? h("p", { class: "warning" }, "The runs have no row in common: no latency was compared. Compare runs of the same sweep, backend and mode.") : null,
-    [["base", base], ["new", current]].flatMap(([run, side]) => side.warnings.map((text) => h("p", { class: "warning" }, `Warning of ${run}: ${text}`))),
-    comparison.notes.filter((text) => !text.startsWith("forced: ")).map((text) => h("p", { class: "note" }, `Note: ${text}`)),
+    h("p", { id: "verdict", class: regressions > 0 ? "fail" : "pass" }, capital(`${said.regressions}.`)),
+    forced ? warning(`Comparing was forced: ${forced}.`) : null,
+    rows.length > 0 && common === 0
+      ? warning("The runs have no row in common: no latency was compared. Compare runs of the same sweep, backend and "
+        + "mode.") : null,
+    [["base", base], ["new", current]]
+      .flatMap(([run, side]) => side.warnings.map((text) => warning(`Warning of ${run}: ${text}`))),
+    notes.filter((text) => !text.startsWith("forced: ")).map((text) => h("p", { class: "note" }, `Note: ${text}`)),
     h("div", { class: "tiles", id: "kinds" }, kinds.map((kind) =>
-      h("div", { class: "tile small", title: LATENCY_HELP[kind] }, h("strong", { class: counts[kind] > 0 ? latencyCss(kind) : "soft" }, String(counts[kind] ?? 0)), kind))),
-    h("nav", { "aria-label": "parts" }, Object.entries(names).map(link)));
+      h("div", { class: "tile small", title: LATENCY_HELP[kind] },
+        h("strong", { class: counts[kind] > 0 ? latencyCss(kind) : "soft" }, String(counts[kind] ?? 0)), kind))),
+  ];
 }
 
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 // A line an op, a column a variant: the mean ratio, and how many rows moved.
-function drawOverall(root, rows) {
+function drawOverall(root, { rows }) {
   const asRun = [...rows].sort((a, b) => a.index - b.index);
-  const variants = [...new Set(asRun.map((row) => row.variant))];
-  const ops = [...new Set(asRun.map((row) => row.op))];
-  const cell = (some) => ({ class: "mean", text: some.length === 0 ? NONE : [formatRatio(meanRatio(some)), h("span", { class: "soft" }, `, ${plural(some.length, "row")}`),
-    ["slower", "faster"].map((latency) => [latency, some.filter((row) => row.latency === latency).length]).filter(([, count]) => count > 0)
-      .map(([latency, count]) => [", ", h("span", { class: latencyCss(latency) }, `${count} ${latency}`)])] });
-  const line = (name, some) => [name, ...variants.map((variant) => cell(some.filter((row) => row.variant === variant)))];
+  const variants = distinct(asRun, (row) => row.variant);
+  const ops = distinct(asRun, (row) => row.op);
+  const moved = (some, latency) => {
+    const count = some.filter((row) => row.latency === latency).length;
+    return count > 0 ? [", ", h("span", { class: latencyCss(latency) }, `${count} ${latency}`)] : null;
+  };
+  const cell = (some) => ({ class: "mean", text: some.length === 0 ? NONE : [formatRatio(meanRatio(some)),
+    h("span", { class: "soft" }, `, ${plural(some.length, "row")}`), moved(some, "slower"), moved(some, "faster")] });
+  const line = (name, some) =>
+    [name, ...variants.map((variant) => cell(some.filter((row) => row.variant === variant)))];
   const lines = ops.map((op) => line(op, rows.filter((row) => row.op === op)));
   if (ops.length > 1) lines.push(line("all", rows));
   root.append(table("mean of new over base by op and variant", ["op", ...variants], lines));
@@ -274,76 +273,92 @@ function drawOverall(root, rows) {
 
 // Of the rows whose latency was judged.
 function meanRatio(rows) {
-  const ratios = rows.filter((row) => isKnown(row.new_over_base) && row.new_over_base > 0 && !row.latency_reason).map((row) => row.new_over_base);
-  return ratios.length > 0 ? Math.exp(ratios.reduce((sum, ratio) => sum + Math.log(ratio), 0) / ratios.length) : null;
+  const logs = rows.filter((row) => hasRatio(row) && !row.latency_reason).map((row) => Math.log(row.new_over_base));
+  return logs.length > 0 ? Math.exp(sumOf(logs) / logs.length) : null;
 }
 
-function forestChart(root, rows, scale, percent, open) {
+function forestChart(root, { scale, report, open }, rows) {
   const modes = new Set(rows.map((row) => row.mode));
   const name = (row) => `${row.label}${modes.size > 1 ? ` (${row.mode})` : ""}`;
-  const colors = { slower: cssColor("--bad"), faster: cssColor("--good"), same: cssColor("--soft"), unsure: cssColor("--warn") };
-  const left = Math.min(430, Math.max(150, Math.round((root.clientWidth || 900) * 0.4)));
-  const line = (x1, y1, x2, y2, stroke) => ({ type: "line", shape: { x1, y1, x2, y2 }, style: { stroke, lineWidth: 1.5 } });
+  const colors = { slower: cssColor("--bad"), faster: cssColor("--good"), same: cssColor("--soft"),
+    unsure: cssColor("--warn") };
+  const { room, axis } = nameAxis(rows.map(name), Math.min(430, (root.clientWidth || 900) * 0.4));
+  const line = (x1, y1, x2, y2, stroke) =>
+    ({ type: "line", shape: { x1, y1, x2, y2 }, style: { stroke, lineWidth: 1.5 } });
   const band = (params, api) => {
     const [x1, y] = api.coord([api.value(1), api.value(0)]);
     const [x2] = api.coord([api.value(2), api.value(0)]);
     const height = api.size([0, 1])[1];
-    return { type: "rect", shape: { x: x1, y: y - height / 2, width: x2 - x1, height }, style: { fill: cssColor("--line"), opacity: 0.6 } };
+    return { type: "rect", shape: { x: x1, y: y - height / 2, width: x2 - x1, height },
+      style: { fill: cssColor("--line"), opacity: 0.6 } };
   };
   const interval = (params, api) => {
     const row = rows[api.value(0)];
     const [x1, y] = api.coord([api.value(1), api.value(0)]);
     const [x2] = api.coord([api.value(2), api.value(0)]);
-    const end = (x, ratio, outwards) => (scale.isOutside(ratio)
-      ? { type: "polygon", shape: { points: [[x - 5 * outwards, y - 4], [x, y], [x - 5 * outwards, y + 4]] }, style: { fill: colors[row.latency] } }
-      : line(x, y - 4, x, y + 4, colors[row.latency]));
-    return { type: "group", children: [line(x1, y, x2, y, colors[row.latency]), end(x1, row.new_over_base_lo, -1), end(x2, row.new_over_base_hi, 1)] };
+    const color = colors[row.latency];
+    const arrow = (x, inwards) => ({ type: "polygon", style: { fill: color },
+      shape: { points: [[x + inwards, y - 4], [x, y], [x + inwards, y + 4]] } });
+    const end = (x, ratio, inwards) => (scale.isOutside(ratio) ? arrow(x, inwards) : line(x, y - 4, x, y + 4, color));
+    return { type: "group",
+      children: [line(x1, y, x2, y, color), end(x1, row.new_over_base_lo, 5), end(x2, row.new_over_base_hi, -5)] };
   };
-  const withInterval = rows.map((row, at) => [row, at]).filter(([row]) => isKnown(row.new_over_base_lo) && isKnown(row.new_over_base_hi));
-  const tip = (at) => {
-    const row = rows[at];
-    return [`${row.label} (${row.mode})`, `${row.latency}: new/base ${formatRatioInterval(row)}, noise ${formatNoise(row)}`,
-      `base ${formatTime(row.base?.median_us)}, new ${formatTime(row.new?.median_us)}`, row.regression ? `regression: ${row.regression}` : null].filter(Boolean).join("\n");
-  };
-  drawChart(root, `new over base with its ${percent}% interval for ${plural(rows.length, "row")}; the table below has the same figures`, {
-    grid: { left: left + 10, right: 30, top: 64, bottom: 16 },
-    legend: { top: 0, left: 0, data: Object.keys(colors).filter((latency) => rows.some((row) => row.latency === latency)) },
-    tooltip: { trigger: "item", formatter: (params) => tip(params.value[params.seriesType === "custom" ? 0 : 1]) },
-    xAxis: { type: "value", position: "top", name: "new / base", nameLocation: "middle", nameGap: 24, min: -scale.half, max: scale.half,
+  const placed = (isDrawn) => rows.map((row, at) => [row, at]).filter(([row]) => isDrawn(row));
+  const rowOfItem = (item) => rows[item.value?.[item.seriesType === "custom" ? 0 : 1]];
+  const tip = (row) => [`${row.label} (${row.mode})`,
+    `${row.latency}: new/base ${formatRatioInterval(row)}, noise ${formatNoise(row)}`,
+    `base ${formatTime(row.base?.median_us)}, new ${formatTime(row.new?.median_us)}`,
+    row.regression ? `regression: ${row.regression}` : null].filter(Boolean).join("\n");
+  const style = (latency) => (latency === "unsure"
+    ? { color: cssColor("--paper"), borderColor: colors[latency], borderWidth: 2 } : { color: colors[latency] });
+  const label = `new over base with its ${report.percent}% interval for ${plural(rows.length, "row")}`;
+  drawChart(root, `${label}; the table below has the same figures`, {
+    grid: { left: room, right: 30, top: 64, bottom: 16 },
+    legend: { data: Object.keys(colors).filter((latency) => rows.some((row) => row.latency === latency)) },
+    xAxis: { type: "value", position: "top", name: "new / base", nameLocation: "middle", nameGap: 24,
+      min: -scale.half, max: scale.half,
       axisTick: { customValues: scale.ticks.map(Math.log) }, splitLine: { show: false },
       axisLabel: { customValues: scale.ticks.map(Math.log), formatter: (value) => formatTick(Math.exp(value)) } },
-    yAxis: { type: "category", inverse: true, data: rows.map(name), axisTick: { show: false }, axisLabel: { width: left, overflow: "truncate", interval: 0 } },
+    yAxis: axis,
     series: [
-      { name: "noise", type: "custom", renderItem: band, encode: { x: [1, 2], y: 0 }, silent: true, z: 1, tooltip: { show: false },
+      { name: "noise", type: "custom", renderItem: band, encode: { x: [1, 2], y: 0 }, silent: true, z: 1,
+        tooltip: { show: false },
         data: rows.map((row, at) => [at, scale.at(1 / (1 + (row.noise ?? 0))), scale.at(1 + (row.noise ?? 0))]),
-        markLine: { silent: true, symbol: "none", label: { show: false }, lineStyle: { color: cssColor("--soft"), type: "dashed", width: 1 }, data: [{ xAxis: 0 }] } },
-      { name: "interval", type: "custom", renderItem: interval, encode: { x: [1, 2], y: 0 }, z: 2, data: withInterval.map(([row, at]) => [at, scale.at(row.new_over_base_lo), scale.at(row.new_over_base_hi)]) },
-      ...Object.entries(colors).map(([latency, color]) => ({ name: latency, type: "scatter", symbol: LATENCY_SYMBOLS[latency], symbolSize: 9, z: 3, itemStyle: latency === "unsure" ? { color: cssColor("--paper"), borderColor: color, borderWidth: 2 } : { color },
-        data: rows.map((row, at) => [row, at]).filter(([row]) => row.latency === latency).map(([row, at]) => [scale.at(row.new_over_base), at]) })),
+        markLine: lineAt({ xAxis: 0 }, "--soft", { type: "dashed" }) },
+      { name: "interval", type: "custom", renderItem: interval, encode: { x: [1, 2], y: 0 }, z: 2,
+        data: placed(hasInterval)
+          .map(([row, at]) => [at, scale.at(row.new_over_base_lo), scale.at(row.new_over_base_hi)]) },
+      ...Object.keys(colors).map((latency) => ({ name: latency, type: "scatter", symbol: LATENCY_SYMBOLS[latency],
+        symbolSize: 9, z: 3, itemStyle: style(latency),
+        data: placed((row) => row.latency === latency).map(([row, at]) => [scale.at(row.new_over_base), at]) })),
     ],
-  }, { height: 90 + rows.length * 19, onclick: (params) => {
-    const at = params.value?.[params.seriesType === "custom" ? 0 : 1];
-    if (rows[at]) open(rows[at]);
+  }, { height: 90 + rows.length * 19, tip: (item) => tip(rowOfItem(item)), onclick: (item) => {
+    if (rowOfItem(item)) open(rowOfItem(item));
   } });
 }
 
 function compareTable(rows, scale, comparison) {
-  const right = (text, help = null) => ({ text, class: "n", title: help });
-  const median = (timing) => (timing ? formatUs(timing.median_us) : NONE);
-  const why = (timing) => (timing ? `${plural(timing.samples, "sample")}, ${timing.verdict}${timing.reason ? `: ${timing.reason}` : ""}` : "the run does not have the row");
-  return table("rows of both runs, compared", [
-    "latency", word("row"),
-    right(h("span", {}, "new/base [", compareWord("interval", `${comparison.percent}%`), "]")),
-    { text: `${formatTick(Math.exp(-scale.half))} \u2026 1 \u2026 ${formatTick(Math.exp(scale.half))}`, class: "scale", title: "the same axis in every row, logarithmic" },
-    right(compareWord("noise")), right("base us"), right("new us"), "why, and what changed besides",
-  ], rows.map((row) => [
-    { class: latencyCss(row.latency), title: LATENCY_HELP[row.latency] ?? null, text: [row.regression ? h("strong", { class: "fail" }, "regression, ") : null, row.latency] },
-    { class: "name", text: [breakable(row.label), ` (${row.mode})`, row.occurrence > 1 ? `, occurrence ${row.occurrence}` : null] },
-    right(formatRatioInterval(row), row.latency_reason),
+  const median = (timing) => (timing ? fourDigits(timing.median_us) : NONE);
+  const why = (timing) => {
+    if (!timing) return "the run does not have the row";
+    return `${plural(timing.samples, "sample")}, ${timing.verdict}${timing.reason ? `: ${timing.reason}` : ""}`;
+  };
+  const [low, high] = [-scale.half, scale.half].map((log) => formatTick(Math.exp(log)));
+  const interval = h("span", {}, "new/base [", word("interval", `${comparison.percent}%`), "]");
+  const heads = ["latency", word("row"), n(interval),
+    { text: `${low} \u2026 1 \u2026 ${high}`, class: "scale", title: "the same axis in every row, logarithmic" },
+    n(word("noise")), n("base \u00b5s"), n("new \u00b5s"), "why, and what changed besides"];
+  return table("rows of both runs, compared", heads, rows.map((row) => [
+    { class: latencyCss(row.latency), title: LATENCY_HELP[row.latency] ?? null,
+      text: [row.regression ? h("strong", { class: "fail" }, "regression, ") : null, row.latency] },
+    { class: "name",
+      text: [breakable(row.label), ` (${row.mode})`, row.occurrence > 1 ? `, occurrence ${row.occurrence}` : null] },
+    n(formatRatioInterval(row), row.latency_reason),
     ratioBar(row, scale),
-    right(formatNoise(row), isKnown(row.noise) ? [row.noise_source, row.noise_assumed_reason].filter(Boolean).join("; ") : "there is no ratio"),
-    right(median(row.base), why(row.base)),
-    right(median(row.new), why(row.new)),
+    isKnown(row.noise) ? n(formatNoise(row), [row.noise_source, row.noise_assumed_reason].filter(Boolean).join("; "))
+      : n(NONE, "there is no ratio"),
+    n(median(row.base), why(row.base)),
+    n(median(row.new), why(row.new)),
     { class: "changes", text: remarksOn(row) },
   ]), { css: "compare" });
 }
@@ -351,22 +366,26 @@ function compareTable(rows, scale, comparison) {
 // Why it regressed or is not judged, then each column that changed with both its values.
 function remarksOn(row) {
   const remark = (text, css) => h("div", { class: css }, text);
-  const only = row.latency === "gone" ? `not in new; verdict was ${row.base?.verdict}` : row.latency === "new" ? `not in base; verdict ${row.new?.verdict}` : null;
+  const only = row.latency === "gone" ? `not in new; verdict was ${row.base?.verdict}`
+    : row.latency === "new" ? `not in base; verdict ${row.new?.verdict}` : null;
   return [row.regression ? remark(row.regression, "fail") : null,
     row.latency_reason ? remark(`latency not judged: ${row.latency_reason}`, "note") : null,
     only ? remark(only, "soft") : null,
     row.changes.map(changeText)];
 }
 
-function drawRuns(root, comparison) {
-  const sides = [comparison.base, comparison.new];
-  const facts = [["records", "path"], ["sweep", "name"], ["run", "run_id"], ["started", "started"], ["fusebench", "version"], ["rows", "rows"]];
+function drawRuns(root, { report }) {
+  const sides = [report.base, report.new];
+  const facts = [["records", "path"], ["sweep", "name"], ["run", "run_id"], ["started", "started"],
+    ["fusebench", "version"], ["rows", "rows"]];
   const shown = (value) => (value === "" || value === null || value === undefined ? NONE : String(value));
-  root.append(table("the two runs", ["", "base", "new"], facts.map(([name, key]) => [name, ...sides.map((side) => shown(side[key]))])));
+  root.append(table("the two runs", ["", "base", "new"],
+    facts.map(([name, key]) => [name, ...sides.map((side) => shown(side[key]))])));
   root.append(h("h3", {}, "Differences of the headers"));
-  if (comparison.differences.length === 0) {
+  if (report.differences.length === 0) {
     root.append(h("p", {}, "None: device, driver, libraries, build and sweep are the same."));
     return;
   }
-  root.append(table("differences of the headers", ["fact", "base", "new"], comparison.differences.map(({ fact, base, new: current }) => [fact, shown(formatValue(fact, base)), shown(formatValue(fact, current))])));
+  root.append(table("differences of the headers", ["fact", "base", "new"], report.differences.map((one) =>
+    [one.fact, ...[one.base, one.new].map((value) => shown(formatValue(one.fact, value)))])));
 }

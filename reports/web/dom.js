@@ -1,7 +1,7 @@
 // Elements are made from data: text is always text, never markup.
 
-// h("p", { class: "soft", title: why }, "text", element, ...). Attributes that are null or false are left out; `on...` are
-// listeners; children that are null are left out.
+// h("p", { class: "soft", title: why }, "text", element, ...). Attributes that are null or false are left out; `on...`
+// are listeners; children that are null are left out.
 function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -32,7 +32,8 @@ function breakable(id) {
 // A table whose head is fixed text and whose cells are text, elements, or { text, ...attributes }.
 function table(label, heads, lines, { css = "" } = {}) {
   const cell = (value, tag) => {
-    const isPlain = value === null || value === undefined || typeof value !== "object" || value instanceof Node || Array.isArray(value);
+    const isPlain = value === null || value === undefined || typeof value !== "object" || value instanceof Node
+      || Array.isArray(value);
     if (isPlain) return h(tag, tag === "th" ? { scope: "col" } : {}, value);
     const { text, ...attributes } = value;
     return h(tag, tag === "th" ? { scope: "col", ...attributes } : attributes, text);
@@ -42,6 +43,19 @@ function table(label, heads, lines, { css = "" } = {}) {
     h("table", { class: css },
       h("thead", {}, h("tr", {}, heads.map((head) => cell(head, "th")))),
       h("tbody", {}, lines.map((line) => h("tr", {}, line.map((value) => cell(value, "td")))))));
+}
+
+// A link that acts within the page.
+function actionLink(href, title, text, action) {
+  return h("a", { href, title, onclick: (event) => { event.preventDefault(); action(); } }, text);
+}
+
+// Buttons side by side, pressed or not: each choice is [value, text, title, isDisabled].
+function buttonGroup(label, choices, { isPressed, press, ...attributes }) {
+  return h("fieldset", attributes, h("legend", {}, label),
+    choices.map(([value, text = value, title = null, disabled = false]) =>
+      h("button", { type: "button", "aria-pressed": String(isPressed(value)), title, disabled,
+        onclick: () => press(value) }, text)));
 }
 
 // A button that copies a text, and says so.

@@ -1,14 +1,4 @@
-// What the parts with charts of figures share: logarithmic axes, cells of tables, and short names of cases.
-
-const medianOf = (values) => {
-  const sorted = values.filter(isKnown).sort((a, b) => a - b);
-  if (sorted.length === 0) return null;
-  const half = Math.floor(sorted.length / 2);
-  return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
-};
-
-const smallest = (values) => values.reduce((best, value) => Math.min(best, value), Infinity);
-const largest = (values) => values.reduce((best, value) => Math.max(best, value), -Infinity);
+// What the parts share: logarithmic axes, cells of tables, and short names.
 
 // A row whose latency may be drawn.
 const isTimed = (row) => row.verdict === "pass" && isKnown(row.median_us) && row.median_us > 0;
@@ -35,73 +25,76 @@ function logAxis(name, values, { marks = null, format = axisNumber, room = 0.06 
   const at = marks ?? logMarks(min, max);
   return { type: "log", name, min, max,
     axisTick: { customValues: at }, axisLabel: { customValues: at, formatter: format, hideOverlap: true },
-    splitLine: { show: true, lineStyle: { color: cssColor("--line"), opacity: 0.6 } }, minorSplitLine: { show: false } };
+    splitLine: { show: true, lineStyle: { color: cssColor("--line"), opacity: 0.6 } },
+    minorSplitLine: { show: false } };
 }
 
-// A mark of an axis: no more digits than it needs.
-function axisNumber(value) {
-  if (!isKnown(value)) return NONE;
-  const number = Number(value.toPrecision(4));
-  if (Math.abs(number) >= 1e6 || (number !== 0 && Math.abs(number) < 1e-3)) return number.toExponential().replace("e+", "e");
-  return String(number);
+// An axis of names, from the top down, and the room that it takes beside the chart.
+function nameAxis(names, most = Infinity) {
+  const room = Math.min(18 + 7 * largest(names.map((name) => name.length)), most);
+  return { room, axis: { type: "category", inverse: true, data: names, axisTick: { show: false },
+    axisLabel: { width: room - 12, overflow: "truncate", interval: 0 } } };
 }
 
-function axisTime(us) {
-  if (us >= 1e6) return `${axisNumber(us / 1e6)} s`;
-  return us >= 1e3 ? `${axisNumber(us / 1e3)} ms` : `${axisNumber(us)} \u00b5s`;
-}
-
-function axisBytes(bytes) {
-  for (const [size, unit] of [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"]]) if (bytes >= size) return `${axisNumber(bytes / size)} ${unit}`;
-  return `${axisNumber(bytes)} B`;
-}
-
-// "1.500 ms" as "1.5 ms".
-const withoutZeros = (text) => text.replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ");
+const timesCompulsory = (row) =>
+  `${formatTimes(row.moved_bytes / row.bytes_compulsory)} the compulsory ${formatBytes(row.bytes_compulsory)}`;
 
 // --- tables ---
 
-const numberCell = (text, title = null) => ({ text, class: "n", title });
+// A cell with a figure.
+const n = (text, title = null) => ({ text, class: "n", title });
 
 
 // A row's figure; a dash says why on hover.
 function columnCell(report, row, name, format = fourDigits) {
-  return numberCell(format(row[name]), isKnown(row[name]) ? null : reasonOf(report, row, name) ?? row.reason);
+  return n(format(row[name]), isKnown(row[name]) ? null : whyNot(report, row, name));
 }
 
-// A link to the row's place in the table.
-function variantLink(view, row, text = row.variant) {
-  return h("a", { href: "#table", title: "show this row in the table", onclick: (event) => { event.preventDefault(); view.open(row); } }, text);
+// Under a table that has a part of a list.
+function andMore(all, shown, where = ": filters show fewer; results.csv has all") {
+  return all.length > shown.length ? h("p", { class: "soft" }, `And ${all.length - shown.length} more${where}.`) : null;
 }
+
+// A row's speed-up over another variant, with its interval.
+const speedupOf = (row, over) => formatTimes(...["", "_lo", "_hi"].map((end) => row[`speedup_vs_${over}${end}`]));
+
+function speedupCell(row, over) {
+  return n(speedupOf(row, over), isKnown(row[`speedup_vs_${over}`]) ? null : row[`speedup_vs_${over}_reason`]);
+}
+
+// Opens a row where it stands in the table.
+function rowLink(view, row, text = [breakable(row.label), ` (${row.mode})`]) {
+  return actionLink("#table", `${row.label} (${row.mode}): show it in the table`, text, () => view.open(row));
+}
+
+// For charts whose data have their own text, and for those whose data name rows: a click on one opens it.
+const hoverOf = (item) => item.data?.hover;
+const opensRow = (view) => (item) => {
+  if (item.data?.row !== undefined) view.open(view.report.rows[item.data.row]);
+};
 
 // Buttons of which one is chosen; the choice is kept in the address under `key`.
 function choiceButtons(view, key, label, choices, chosen) {
-  return h("fieldset", { "data-choice": key }, h("legend", {}, label), choices.map(([value, text, title]) =>
-    h("button", { type: "button", "aria-pressed": String(value === chosen), title: title ?? null, onclick: () => view.state.set({ [key]: value }) }, text)));
+  return buttonGroup(label, choices, { "data-choice": key, isPressed: (value) => value === chosen,
+    press: (value) => view.state.set({ [key]: value }) });
 }
 
 // --- names ---
 
-// Case ids without what all of them share; the op stays.
-function shortCaseNames(ids) {
-  const split = [...new Set(ids)].map((id) => [id, String(id).split(/[/-]/)]);
-  const counts = new Map();
-  for (const [, parts] of split) for (const part of new Set(parts)) counts.set(part, (counts.get(part) ?? 0) + 1);
-  const isShared = (part) => split.length > 1 && counts.get(part) === split.length;
-  return new Map(split.map(([id, parts]) => [id, parts.filter((part, i) => i === 0 || !isShared(part)).join(" ")]));
+// Of rows, or of cases, without what all of them share; op and dtype stay.
+function shortNames(all) {
+  const split = all.map((one) => [...String(one.case_id).split("/"), one.mode, one.variant]
+    .filter((part) => part !== undefined));
+  const counts = countBy(split.flatMap((parts) => distinct(parts)));
+  return split.map((parts) => parts.filter((part, i) => i < 2 || counts.get(part) < all.length).join(" "));
 }
 
 function clipped(text, length) {
   return text.length > length ? `${text.slice(0, length - 1)}\u2026` : text;
 }
 
-// At most `limit` of a list, spread evenly over it.
-function thinned(list, limit) {
-  if (list.length <= limit) return list;
-  return Array.from({ length: limit }, (_, i) => list[Math.floor(i * list.length / limit)]);
-}
-
-// What the samples say of a row's speed-up over another variant: the records call the library's product cublas on the CPU, too.
+// What the samples say of a row's speed-up over another variant: the records call the library's product cublas on the
+// CPU, too.
 function judgeSpeedup(report, row, over) {
   const [value, lo, hi] = ["", "_lo", "_hi"].map((end) => row[`speedup_vs_${over}${end}`]);
   const judged = { value, lo, hi, kind: "unknown", control: controlNear(report, row.median_us) };
@@ -116,6 +109,7 @@ function judgeSpeedup(report, row, over) {
 function controlNear(report, us) {
   const controls = report.header?.controls;
   if (!Array.isArray(controls) || !isKnown(us)) return null;
-  const near = controls.filter((one) => isKnown(one?.ratio) && one.ratio > 0 && one.median_us > us / 3 && one.median_us < us * 3);
+  const isNear = (one) => one.ratio > 0 && one.median_us > us / 3 && one.median_us < us * 3;
+  const near = controls.filter((one) => isKnown(one?.ratio) && isNear(one));
   return near.length > 0 ? Math.max(...near.map((one) => Math.max(one.ratio, 1 / one.ratio) - 1)) : null;
 }

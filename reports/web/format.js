@@ -8,8 +8,11 @@ function fourDigits(value) {
   return value.toFixed(Math.min(Math.max(3 - magnitude, 0), 6));
 }
 
+// Units as people read them, where the records spell them otherwise.
+const UNITS = { us: "\u00b5s", C: "\u00b0C" };
+const unitText = (unit) => UNITS[unit] ?? unit;
+
 const isKnown = (value) => value !== null && value !== undefined && Number.isFinite(value);
-const formatUs = (us) => fourDigits(us);
 const formatMb = (bytes) => (isKnown(bytes) ? fourDigits(bytes / 1e6) : NONE);
 const formatPercent = (part) => {
   if (!isKnown(part)) return NONE;
@@ -18,7 +21,8 @@ const formatPercent = (part) => {
   // Never rounded to 100% from above: over the budget must look like it.
   return `${part > 1 ? Math.ceil(part * 100) : Math.round(part * 100)}%`;
 };
-const formatSigned = (value, format) => (isKnown(value) ? `${value < 0 ? "\u2212" : "+"}${format(Math.abs(value))}` : NONE);
+const formatSigned = (value, format) =>
+  (isKnown(value) ? `${value < 0 ? "\u2212" : "+"}${format(Math.abs(value))}` : NONE);
 
 function formatTimes(value, lo = null, hi = null) {
   if (!isKnown(value)) return NONE;
@@ -27,20 +31,30 @@ function formatTimes(value, lo = null, hi = null) {
   return isKnown(lo) && isKnown(hi) ? `${text} [${lo.toFixed(digits)}, ${hi.toFixed(digits)}]` : text;
 }
 
-// us in the unit that suits it: for axes and headlines.
-function formatTime(us) {
-  if (!isKnown(us)) return NONE;
-  if (Math.abs(us) >= 1e6) return `${fourDigits(us / 1e6)} s`;
-  if (Math.abs(us) >= 1e3) return `${fourDigits(us / 1e3)} ms`;
-  return `${fourDigits(us)} \u00b5s`;
+// Microseconds and bytes in the unit that suits them.
+const TIME_UNITS = [[1e6, "s"], [1e3, "ms"], [1, "\u00b5s"]];
+const BYTE_UNITS = [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [1, "B"]];
+
+function inUnit(value, units, format) {
+  if (!isKnown(value)) return NONE;
+  const [size, unit] = units.find(([one]) => Math.abs(value) >= one) ?? units.at(-1);
+  return `${format(value / size)} ${unit}`;
 }
 
-function formatBytes(bytes) {
-  if (!isKnown(bytes)) return NONE;
-  for (const [size, unit] of [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"]]) {
-    if (Math.abs(bytes) >= size) return `${fourDigits(bytes / size)} ${unit}`;
+const formatTime = (us) => inUnit(us, TIME_UNITS, fourDigits);
+const formatBytes = (bytes) => inUnit(bytes, BYTE_UNITS, Math.abs(bytes) < 1e3 ? String : fourDigits);
+
+// Marks of axes: 3 GB, not 3.000 GB.
+const axisTime = (us) => inUnit(us, TIME_UNITS, axisNumber);
+const axisBytes = (bytes) => inUnit(bytes, BYTE_UNITS, axisNumber);
+
+function axisNumber(value) {
+  if (!isKnown(value)) return NONE;
+  const number = Number(value.toPrecision(4));
+  if (Math.abs(number) >= 1e6 || (number !== 0 && Math.abs(number) < 1e-3)) {
+    return number.toExponential().replace("e+", "e");
   }
-  return `${bytes} B`;
+  return String(number);
 }
 
 function plural(count, noun) {

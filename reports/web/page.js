@@ -1,47 +1,50 @@
 // The page's frame: what is said first, the filters, and the parts, each drawn when it comes into view.
 
-// { id, order, title, about, keeps?, withoutRows?, render(root, view) }. `view` has { report, state, rows, groups, selected }: the rows
-// and groups that the filters leave, and the group that is looked at, which may be null. parts/*.js add theirs.
-const PARTS = [];
-
+// { id, title, about, keeps?, withoutRows?, isAlways?, render(root, view) }. `view` has { report, state, rows, open }
+// and what the page's look() adds: rows are those that the filters leave, open(row) shows one in its table.
 class Page {
-  constructor(report) {
+  constructor(report, { facets, parts, table, search, none }) {
     this.report = report;
-    this.state = new State();
-    this.parts = PARTS.sort((a, b) => a.order - b.order);
+    this.state = new State(facets);
+    this.parts = parts;
+    this.table = table;
+    this.none = none;
+    this.filters = new Filters(report.rows, this.state, search);
     this.sections = new Map();
     applyTheme(this.state.get("theme"));
     replaceChildren(document.getElementById("page"), this.head(), this.main());
     this.observer = new IntersectionObserver((entries) => this.onSeen(entries), { rootMargin: "400px" });
-    for (const { section } of this.sections.values()) this.observer.observe(section);
+    for (const { part, section } of this.sections.values()) if (!part.isAlways) this.observer.observe(section);
     this.state.listen((keys) => this.onChange(keys));
-    this.update();
+    this.onChange([]);
     this.goTo(this.place());
     // A part that was gone to is held in its place until the reader moves.
-    for (const move of ["wheel", "touchmove", "pointerdown", "keydown"]) document.addEventListener(move, () => { this.held = null; }, { capture: true, passive: true });
+    const letGo = () => { this.held = null; };
+    for (const move of ["wheel", "touchmove", "pointerdown", "keydown"]) {
+      document.addEventListener(move, letGo, { capture: true, passive: true });
+    }
     // Paper shows all parts, drawn or not.
     window.addEventListener("beforeprint", () => this.drawAll());
   }
 
   head() {
-    const links = this.parts.map((part) => h("a", { href: `#${part.id}`, onclick: (event) => this.onLink(event, part.id) }, part.title));
     return h("header", {},
       h("h1", {}, this.report.title),
       h("div", { class: "right" }, themeButton(this.state)),
-      countsOf(this.report),
-      this.report.warnings.map((warning) => h("p", { class: "warning" }, `Warning: ${warning}`)),
-      h("nav", { "aria-label": "parts" }, links));
+      this.said(),
+      h("nav", { "aria-label": "parts" }, this.parts.map(({ id, title }) => actionLink(`#${id}`, null, title, () => {
+        this.state.keep({ at: id });
+        this.goTo(id);
+      }))));
   }
 
   main() {
-    const main = h("main");
-    this.filters = new Filters(this.report.rows, this.state, "search cases, variants, kernels   /");
-    if (this.report.rows.length > 0) main.append(this.filters.form);
+    const main = h("main", {}, this.report.rows.length > 0 ? this.filters.form : null);
     for (const part of this.parts) {
       const body = h("div", { class: "body" });
       const section = h("section", { id: part.id, "aria-label": part.title },
-        h("h2", {}, part.title), h("p", { class: "soft" }, part.about), body);
-      this.sections.set(part.id, { part, section, body, isSeen: false, isStale: true });
+        h("h2", { tabindex: "-1" }, part.title), h("p", { class: "soft" }, part.about), body);
+      this.sections.set(part.id, { part, section, body, isSeen: part.isAlways ?? false, isStale: true });
       main.append(section);
     }
     return main;
@@ -51,9 +54,8 @@ class Page {
 
   update() {
     const rows = filteredRows(this.report, this.state);
-    const groups = rows.length === this.report.rows.length ? this.report.groups : groupByCase(rows);
-    const selected = groups.find((group) => group.key === this.state.get("case")) ?? mostTelling(groups);
-    this.view = { report: this.report, state: this.state, rows, groups, selected, open: (row) => this.openRow(row) };
+    const open = (row) => this.openRow(row);
+    this.view = { report: this.report, state: this.state, rows, open, ...this.look(rows) };
     this.filters.update(rows.length);
   }
 
@@ -63,7 +65,7 @@ class Page {
     this.update();
     for (const entry of this.sections.values()) {
       // A part that only keeps something of its own in the address has drawn it already.
-      if (keys !== null && entry.part.keeps && keys.every((key) => entry.part.keeps.includes(key))) continue;
+      if (keys?.length > 0 && keys.every((key) => entry.part.keeps?.includes(key))) continue;
       entry.isStale = true;
       if (entry.isSeen) this.draw(entry);
     }
@@ -78,25 +80,27 @@ class Page {
       if (isIntersecting) this.draw(entry);
     }
     // What is drawn above the part that was gone to must not push it away.
-    this.held?.section.scrollIntoView();
+    if (this.held) this.show(this.held);
   }
 
   draw(entry) {
     if (!entry.isStale) return;
     entry.isStale = false;
+    const { part, body } = entry;
     // The page keeps its length meanwhile, so that it does not scroll.
-    entry.body.style.minHeight = `${entry.body.offsetHeight}px`;
-    disposeCharts(entry.body);
+    body.style.minHeight = `${body.offsetHeight}px`;
+    disposeCharts(body);
     // A part that fails says so, and the others stand.
     try {
-      replaceChildren(entry.body);
-      if (this.view.rows.length === 0 && !entry.part.withoutRows) entry.body.append(h("p", { class: "note" }, this.report.rows.length === 0 ? "The run has no rows." : "No row is left by the filters."));
-      else entry.part.render(entry.body, this.view);
+      replaceChildren(body);
+      if (this.view.rows.length > 0 || part.withoutRows) part.render(body, this.view);
+      else body.append(h("p", { class: "note" },
+        this.report.rows.length === 0 ? this.none : "No row is left by the filters."));
     } catch (error) {
       console.error(error);
-      entry.body.append(h("p", { class: "warning" }, `This part could not be drawn: ${error.message}`));
+      body.append(h("p", { class: "warning" }, `This part could not be drawn: ${error.message}`));
     }
-    entry.body.style.minHeight = "";
+    body.style.minHeight = "";
   }
 
   drawAll() {
@@ -105,16 +109,9 @@ class Page {
 
   // --- getting about ---
 
-  onLink(event, id) {
-    event.preventDefault();
-    this.state.values.at = id;
-    history.replaceState(null, "", this.state.address());
-    this.goTo(id);
-  }
-
   // A link that names a row leads to the table.
   place() {
-    return this.state.get("at") || (this.state.get("row") === "" ? "" : "table");
+    return this.state.get("at") || (this.state.get("row") === "" ? "" : this.table);
   }
 
   goTo(id) {
@@ -126,27 +123,55 @@ class Page {
       if (above === entry) break;
     }
     // Below the filters, which stay on top and take more lines on a narrow screen.
-    const bar = document.querySelector(".filters")?.offsetHeight ?? 0;
-    document.documentElement.style.setProperty("--bar", `${bar}px`);
-    entry.section.scrollIntoView();
-    this.held = entry;
-    entry.section.querySelector("h2").setAttribute("tabindex", "-1");
+    document.documentElement.style.setProperty("--bar", `${this.filters.form.offsetHeight}px`);
+    this.held = entry.section;
+    this.show(entry.section);
     entry.section.querySelector("h2").focus({ preventScroll: true });
+  }
+
+  show(section) {
+    section.scrollIntoView();
   }
 
   // Shows a row where it stands in the table.
   openRow(row) {
-    this.state.set({ row: String(row.index), case: row.key, at: "table" });
-    this.goTo("table");
+    this.state.set({ row: String(row.index), case: row.key, at: this.table });
+    this.goTo(this.table);
+  }
+}
+
+// The page of a run. Its parts see the rows in groups, too, and the group that is looked at, which may be null.
+const PARTS = []; // parts/*.js add theirs, each with the `order` in which it stands
+
+class RunPage extends Page {
+  constructor(report) {
+    super(report, { facets: FACETS, parts: PARTS.sort((a, b) => a.order - b.order), table: "table",
+      search: "search cases, variants, kernels   /", none: "The run has no rows." });
+  }
+
+  said() {
+    return [countsOf(this.report),
+      this.report.warnings.map((text) => h("p", { class: "warning" }, `Warning: ${text}`))];
+  }
+
+  look(rows) {
+    const groups = rows.length === this.report.rows.length ? this.report.groups : groupByCase(rows);
+    const selected = groups.find((group) => group.key === this.state.get("case")) ?? mostTelling(groups);
+    return { groups, selected };
   }
 }
 
 function themeButton(state) {
-  const next = { "": "dark", dark: "light", light: "" };
-  const names = { "": "system", dark: "dark", light: "light" };
+  const next = new Map([["", "dark"], ["dark", "light"], ["light", ""]]);
   const button = h("button", { type: "button", id: "theme", title: "colours: the system's, dark or light" });
-  const tell = () => { button.textContent = `colours: ${Object.hasOwn(names, state.get("theme")) ? names[state.get("theme")] : "system"}`; };
-  button.addEventListener("click", () => { state.set({ theme: Object.hasOwn(next, state.get("theme")) ? next[state.get("theme")] : "" }); tell(); });
+  const tell = () => {
+    const theme = state.get("theme");
+    button.textContent = `colours: ${theme !== "" && next.has(theme) ? theme : "system"}`;
+  };
+  button.addEventListener("click", () => {
+    state.set({ theme: next.get(state.get("theme")) ?? "" });
+    tell();
+  });
   state.listen(tell);
   tell();
   return button;
@@ -164,11 +189,15 @@ class Filters {
     const all = () => state.set({ q: "", row: "", ...Object.fromEntries(state.facets.map((facet) => [facet, []])) });
     const reset = h("button", { type: "button", id: "reset", onclick: all }, "show all");
     document.addEventListener("keydown", (event) => {
-      if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName)) return;
+      if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey
+        || /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName)) {
+        return;
+      }
       event.preventDefault();
       this.search.focus();
     });
-    this.form = h("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() }, this.search, this.facets, this.shown, reset);
+    this.form = h("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
+      this.search, this.facets, this.shown, reset);
   }
 
   // `count` rows are left.
@@ -185,15 +214,15 @@ const FACET_ORDERS = { latency: ["slower", "faster", "same", "unsure", "new", "g
 
 // One button for each value, where there is more than one.
 function facetButtons(facet, rows, state) {
-  const counts = new Map();
-  for (const row of rows) counts.set(String(row[facet]), (counts.get(String(row[facet])) ?? 0) + 1);
+  const counts = countBy(rows, (row) => String(row[facet]));
   if (counts.size < 2) return null;
   const order = FACET_ORDERS[facet] ?? [...counts.keys()];
   const chosen = state.get(facet);
-  const toggle = (value) => state.set({ [facet]: chosen.includes(value) ? chosen.filter((one) => one !== value) : [...chosen, value], row: "" });
-  return h("fieldset", { "data-facet": facet }, h("legend", {}, facet),
-    [...counts].sort(([a], [b]) => order.indexOf(a) - order.indexOf(b)).map(([value, count]) =>
-      h("button", { type: "button", "aria-pressed": String(chosen.includes(value)), title: plural(count, "row"), onclick: () => toggle(value) }, value)));
+  const toggle = (value) => state.set({ [facet]: toggled(chosen, value), row: "" });
+  const choices = [...counts].sort(([a], [b]) => order.indexOf(a) - order.indexOf(b))
+    .map(([value, count]) => [value, value, plural(count, "row")]);
+  return buttonGroup(facet, choices, { "data-facet": facet, isPressed: (value) => chosen.includes(value),
+    press: toggle });
 }
 
 function applyTheme(theme) {
@@ -203,10 +232,8 @@ function applyTheme(theme) {
 
 function countsOf(report) {
   const order = ["pass", "fail", "no_power", "unsupported", "error", "crashed", "timeout"];
-  const counts = new Map();
-  for (const row of report.rows) counts.set(row.verdict, (counts.get(row.verdict) ?? 0) + 1);
   const rank = (verdict) => (order.includes(verdict) ? order.indexOf(verdict) : order.length);
-  const sorted = [...counts].sort(([a], [b]) => rank(a) - rank(b));
+  const sorted = [...countBy(report.rows, (row) => row.verdict)].sort(([a], [b]) => rank(a) - rank(b));
   return h("p", { id: "counts" }, plural(report.rows.length, "row"),
     sorted.map(([verdict, count], i) => [i === 0 ? ": " : ", ", verdictText(verdict, `${count} ${verdict}`)]));
 }
@@ -231,19 +258,29 @@ function mostTelling(groups) {
   return best?.group ?? null;
 }
 
-// Choosing the case that a part looks at. Of very many only its neighbours are offered: the search above finds the others.
+// Choosing one of many. Of very many only its neighbours are offered: the search above finds the others.
 const MOST_CHOICES = 200;
-function caseChooser(view) {
-  const index = view.groups.indexOf(view.selected);
-  const choose = (group) => view.state.set({ case: group.key });
-  const first = Math.max(0, Math.min(index - MOST_CHOICES / 2, view.groups.length - MOST_CHOICES));
-  const offered = view.groups.slice(first, first + MOST_CHOICES);
-  const select = h("select", { "aria-label": "case", class: "case", onchange: (event) => choose(offered[event.target.selectedIndex]) },
-    offered.map((group) => h("option", { selected: group === view.selected }, group.key)));
-  const step = (by, text, label) => h("button", { type: "button", "aria-label": label, disabled: view.groups[index + by] === undefined, onclick: () => choose(view.groups[index + by]) }, text);
-  const others = view.groups.length - offered.length;
-  return h("p", { class: "chooser" }, step(-1, "\u2190", "previous case"), select, step(1, "\u2192", "next case"),
+function chooser(label, all, chosen, { textOf, choose, before = null, after = null }) {
+  const first = Math.max(0, Math.min(all.indexOf(chosen) - MOST_CHOICES / 2, all.length - MOST_CHOICES));
+  const offered = all.slice(first, first + MOST_CHOICES);
+  const onchange = (event) => choose(offered[event.target.selectedIndex]);
+  const select = h("select", { "aria-label": label, class: "case", onchange },
+    offered.map((one) => h("option", { selected: one === chosen }, textOf(one))));
+  const others = all.length - offered.length;
+  return h("p", { class: "chooser" }, before, select, after,
     others > 0 ? h("span", { class: "soft" }, `${others} more: search for them`) : null);
+}
+
+// The case that a part looks at, with those before and after it.
+function caseChooser({ state, groups, selected }) {
+  const choose = (group) => state.set({ case: group.key });
+  const step = (by, text, label) => {
+    const next = groups[groups.indexOf(selected) + by];
+    return h("button", { type: "button", "aria-label": label, disabled: next === undefined,
+      onclick: () => choose(next) }, text);
+  };
+  return chooser("case", groups, selected, { textOf: (group) => group.key, choose,
+    before: step(-1, "\u2190", "previous case"), after: step(1, "\u2192", "next case") });
 }
 
 // Parts are drawn anew when something is chosen in them: the same control has the focus again.
@@ -251,12 +288,14 @@ function focusPath(element) {
   const section = element?.closest?.("section[id], form");
   if (!section) return null;
   const same = [...section.querySelectorAll("button, select, input, [tabindex]")];
-  return { section: section.id ? `#${section.id}` : "form", at: same.indexOf(element), tag: element.tagName, text: element.textContent };
+  return { section: section.id ? `#${section.id}` : "form", at: same.indexOf(element), tag: element.tagName,
+    text: element.textContent };
 }
 
 function refocus(path) {
   if (path === null || document.activeElement !== document.body) return;
   const all = [...(document.querySelector(path.section)?.querySelectorAll("button, select, input, [tabindex]") ?? [])];
-  const same = all[path.at]?.tagName === path.tag ? all[path.at] : all.find((one) => one.tagName === path.tag && one.textContent === path.text);
+  const isNamed = (one) => one.tagName === path.tag && one.textContent === path.text;
+  const same = all[path.at]?.tagName === path.tag ? all[path.at] : all.find(isNamed);
   same?.focus({ preventScroll: true });
 }

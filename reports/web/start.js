@@ -1,3 +1,3 @@
 const pageData = readData();
 if (pageData.kind === "compare") new ComparePage(decodeComparison(pageData));
-else new Page(decodeReport(pageData));
+else new RunPage(decodeReport(pageData));

@@ -1,9 +1,11 @@
 // What the reader chose. It is kept in the address, so that a link shows what its sender saw.
 const FACETS = ["op", "dtype", "variant", "verdict", "mode"];
+const OTHER_LISTS = ["traffic_without", "except"];
 
 class State {
   constructor(facets = FACETS) {
     this.facets = facets;
+    this.lists = [...facets, ...OTHER_LISTS];
     this.listeners = [];
     this.values = this.read();
     window.addEventListener("hashchange", () => {
@@ -14,11 +16,11 @@ class State {
   // #traffic is a plain link to a part; #q=mlp&variant=fused are choices, `at` among them is the part.
   read() {
     const hash = location.hash.slice(1);
-    const values = { at: hash.includes("=") ? "" : hash };
-    for (const facet of this.facets) values[facet] = [];
+    const values = Object.assign(Object.create(null), { at: hash.includes("=") ? "" : hash });
+    for (const list of this.lists) values[list] = [];
     if (!hash.includes("=")) return values;
     for (const [key, value] of new URLSearchParams(hash)) {
-      if (this.facets.includes(key)) values[key].push(value);
+      if (this.lists.includes(key)) values[key].push(value);
       else values[key] = value;
     }
     return values;
@@ -55,7 +57,9 @@ class State {
 
 function filteredRows(report, state) {
   const words = state.get("q").toLowerCase().split(/\s+/).filter(Boolean);
-  const chosen = state.facets.map((facet) => [facet, new Set(state.get(facet))]).filter(([, values]) => values.size > 0);
+  const chosen = state.facets.map((facet) => [facet, new Set(state.get(facet))])
+    .filter(([, values]) => values.size > 0);
   return report.rows.filter((row) =>
-    chosen.every(([facet, values]) => values.has(String(row[facet]))) && words.every((one) => row.search.includes(one)));
+    chosen.every(([facet, values]) => values.has(String(row[facet])))
+      && words.every((one) => row.search.includes(one)));
 }

@@ -8,7 +8,8 @@ import { header, row, samplesAround } from "./records.mjs";
 
 function compare(base, current, { more = [] } = {}) {
   const file = join(temporaryFolder(), "compare.html");
-  const done = spawnSync(binary, ["compare", makeRun(base), makeRun(current), "--html", file, ...more], { encoding: "utf8", maxBuffer: 1e9 });
+  const done = spawnSync(binary, ["compare", makeRun(base), makeRun(current), "--html", file, ...more],
+    { encoding: "utf8", maxBuffer: 1e9 });
   return { file, code: done.status, out: done.stdout, err: done.stderr };
 }
 
@@ -19,7 +20,8 @@ const current = [
   row({ ...shape(1), us: 100.05, kernel: "gemm", workspace_bytes: 2e6 }),
   row({ ...shape(2), us: 80, kernel: "gemm_wgmma", workspace_bytes: 1e6 }),
   row({ ...shape(3), us: 125, kernel: "gemm", workspace_bytes: 2e6 }),
-  row({ ...shape(4), us: 100, kernel: "gemm", workspace_bytes: 2e6, verdict: "fail", reason: "rel_l2 over its budget" }),
+  row({ ...shape(4), us: 100, kernel: "gemm", workspace_bytes: 2e6, verdict: "fail",
+    reason: "rel_l2 over its budget" }),
   row({ ...shape(6), us: 50 }),
 ];
 
@@ -32,11 +34,14 @@ pageTest("compare: counts, regressions first, and every figure is the records'",
   assert.match(out, new RegExp(`page: ${file}\n$`));
   const page = await open(file);
   assert.equal(await page.textContent("#counts"), "6 rows: 1 slower, 1 faster, 1 gone, 1 unsure, 1 new, 1 same");
-  assert.match(await page.textContent("#verdict"), /^2 regressions: 1 slower than base by more than 3%, 1 whose verdict was pass/);
-  assert.deepEqual(await page.$$eval("#kinds .tile", (all) => all.map((one) => one.textContent)), ["1slower", "1faster", "1same", "1unsure", "1new", "1gone"]);
+  assert.match(await page.textContent("#verdict"),
+    /^2 regressions: 1 slower than base by more than 3%, 1 whose verdict was pass/);
+  assert.deepEqual(await page.$$eval("#kinds .tile", (all) => all.map((one) => one.textContent)),
+    ["1slower", "1faster", "1same", "1unsure", "1new", "1gone"]);
 
   const cells = await cellsOf(page, "#rows");
-  assert.deepEqual(cells.slice(0, 4).map((line) => line[0]), ["regression, slower", "regression, unsure", "faster", "gone"]);
+  assert.deepEqual(cells.slice(0, 4).map((line) => line[0]), ["regression, slower", "regression, unsure", "faster",
+    "gone"]);
   assert.deepEqual(cells.slice(4).map((line) => line[0]), ["new", "same"]);
   const line = (seq) => cells.find((one) => one[1].includes(`-s${seq}/`));
   for (const at of [0, 1, 2]) {
@@ -65,7 +70,8 @@ pageTest("compare: counts, regressions first, and every figure is the records'",
 pageTest("compare: the chart has the table's figures, and leads to its rows", async () => {
   const page = await open(compare([header(), ...base], [header(), ...current]).file);
   const { series, yAxis } = await chartOf(page, "#chart");
-  const points = series.filter((one) => one.type === "scatter").flatMap((one) => one.data.map(([x, at]) => [one.name, yAxis[0].data[at], Math.exp(x)]));
+  const points = series.filter((one) => one.type === "scatter")
+    .flatMap((one) => one.data.map(([x, at]) => [one.name, yAxis[0].data[at], Math.exp(x)]));
   assert.equal(points.length, 4);
   for (const [kind, at] of [["same", 0], ["faster", 1], ["slower", 2]]) {
     const [, name, ratio] = points.find(([one]) => one === kind);
@@ -106,7 +112,8 @@ pageTest("compare: text, kinds and order are kept in the address", async () => {
 
 pageTest("compare: hostile text is shown as text", async () => {
   const evil = `</script><script>window.ran = 1</script><img src=x onerror="window.ran = 2">"',\n=1+1`;
-  const lines = (kernel) => [header({ name: evil, driver: kernel, warnings: [evil] }), row({ variant: evil, case_id: evil, kernel, verdict: kernel, reason: evil })];
+  const lines = (kernel) => [header({ name: evil, driver: kernel, warnings: [evil] }),
+    row({ variant: evil, case_id: evil, kernel, verdict: kernel, reason: evil })];
   const page = await open(compare(lines(evil), lines(`${evil}!`)).file);
   assert.equal(await page.evaluate(() => window.ran), undefined);
   assert.equal(await page.$$eval("img", (all) => all.length), 0);
@@ -118,10 +125,12 @@ pageTest("compare: hostile text is shown as text", async () => {
 pageTest("compare: rows without latency, without noise, without an interval, and old records", async () => {
   const failed = row({ ...shape(1), samples_us: [], verdict: "error", reason: "out of memory" });
   const few = (us) => row({ ...shape(2), samples_us: samplesAround(us, 3) });
-  const page = await open(compare([header({ noise: null, noise_reason: "not learned" }), failed, few(100)], [header({ noise: null }), failed, few(150)]).file);
+  const page = await open(compare([header({ noise: null, noise_reason: "not learned" }), failed, few(100)],
+    [header({ noise: null }), failed, few(150)]).file);
   const cells = await cellsOf(page, "#rows");
   const line = (seq) => cells.find((one) => one[1].includes(`-s${seq}/`));
-  assert.deepEqual(line(1).slice(0, 7).map((text, i) => (i === 1 ? "" : text)), ["unsure", "", "\u2013", "", "\u2013", "\u2013", "\u2013"]);
+  assert.deepEqual(line(1).slice(0, 7).map((text, i) => (i === 1 ? "" : text)), ["unsure", "", "\u2013", "", "\u2013",
+    "\u2013", "\u2013"]);
   assert.match(line(1)[7], /latency not judged: error in both/);
   assert.equal(line(2)[2], "1.500");
   assert.equal(line(2)[4], "2.0%*");
@@ -138,7 +147,8 @@ pageTest("compare: other devices are refused, or said to be forced; nothing in c
   assert.match(refused.err, /--force/);
   assert.equal(existsSync(refused.file), false);
   const forced = await open(compare([header(), base[0]], [other, base[0]], { more: ["--force"] }).file);
-  assert.match(await forced.textContent("header"), /Comparing was forced: base ran on NVIDIA H200 GPU-1, new on NVIDIA H200 GPU-2/);
+  assert.match(await forced.textContent("header"),
+    /Comparing was forced: base ran on NVIDIA H200 GPU-1, new on NVIDIA H200 GPU-2/);
   const apart = compare([header(), base[0]], [header(), base[1]]);
   assert.equal(apart.code, 3);
   const page = await open(apart.file);
@@ -150,7 +160,8 @@ pageTest("compare: other devices are refused, or said to be forced; nothing in c
 });
 
 pageTest("compare: ten thousand rows stay quick, narrow and dark", async () => {
-  const rows = (us) => Array.from({ length: 10000 }, (_, seq) => row({ ...shape(seq + 1), samples_us: samplesAround(us * (1 + (seq % 7) / 100), 7) }));
+  const rows = (us) => Array.from({ length: 10000 },
+    (_, seq) => row({ ...shape(seq + 1), samples_us: samplesAround(us * (1 + (seq % 7) / 100), 7) }));
   const { file } = compare([header(), ...rows(100)], [header(), ...rows(101)]);
   const page = await open(file, { viewport: { width: 700, height: 1000 }, colorScheme: "dark" });
   assert.equal((await cellsOf(page, "#rows")).length, 300);

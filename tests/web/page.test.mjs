@@ -1,10 +1,11 @@
 // The page as a whole: it opens from a file, asks for nothing, and its frame works.
 import assert from "node:assert/strict";
-import { openRun, pageTest, screenshot } from "./browser.mjs";
-import { header, mlpRows, row } from "./records.mjs";
+import { chartOf, openRun, pageTest, screenshot } from "./browser.mjs";
+import { header, mlpRows, row, step, tensor } from "./records.mjs";
 
 pageTest("opens without a complaint or a request, and says first what came out", async () => {
-  const page = await openRun([header(), ...mlpRows(), row({ shape: { seq: 1 }, verdict: "fail", reason: "rel_l2 over its budget" })]);
+  const page = await openRun([header(), ...mlpRows(),
+    row({ shape: { seq: 1 }, verdict: "fail", reason: "rel_l2 over its budget" })]);
   assert.equal(await page.textContent("#counts"), "4 rows: 3 pass, 1 fail");
   assert.equal(await page.title(), "fusebench: made_up");
   await page.evaluate(() => window.scrollTo(0, document.body.scrollHeight));
@@ -59,7 +60,8 @@ pageTest("dark and light follow the system or the reader", async () => {
 
 pageTest("hostile text is shown as text", async () => {
   const evil = `</script><script>window.ran = 1</script><img src=x onerror="window.ran = 2">"',\n=1+1`;
-  const page = await openRun([header({ name: evil, warnings: [evil] }), row({ variant: evil, kernel: evil, reason: evil, verdict: "fail", case_id: evil })]);
+  const page = await openRun([header({ name: evil, warnings: [evil] }),
+    row({ variant: evil, kernel: evil, reason: evil, verdict: "fail", case_id: evil })]);
   await page.evaluate(() => window.scrollTo(0, document.body.scrollHeight));
   await page.waitForTimeout(100);
   assert.equal(await page.evaluate(() => window.ran), undefined);
@@ -68,15 +70,54 @@ pageTest("hostile text is shown as text", async () => {
   assert.deepEqual(page.complaints, []);
 });
 
+const partsOf = (page) => page.$$eval("section[id]", (all) => all.map((section) => section.id));
+
+// Draws every part, and leaves each series of each chart out and in again.
+async function drawAll(page) {
+  for (const part of await partsOf(page)) {
+    await page.evaluate((id) => document.getElementById(id).scrollIntoView(), part);
+    await page.waitForFunction((id) => document.querySelector(`#${id} .body`).childElementCount > 0, part);
+  }
+  await page.evaluate(() => {
+    for (const element of document.querySelectorAll(".chart")) {
+      const chart = echarts.getInstanceByDom(element);
+      for (const { name } of chart.getOption().series) {
+        for (let i = 0; i < 2; ++i) chart.dispatchAction({ type: "legendToggleSelect", name });
+      }
+    }
+  });
+  assert.deepEqual(await page.$$eval("section .warning", (all) => all.map((one) => one.textContent)), []);
+  assert.deepEqual(page.complaints, []);
+}
+
+pageTest("names that every object has are names like others", async () => {
+  const names = ["hasOwnProperty", "constructor", "__proto__", "toString", "isPrototypeOf"];
+  const rows = names.flatMap((variant) => [1, 2].map((seq) => row({
+    variant, shape: { op: variant, dtype: variant, seq }, case_id: `${variant}/${variant}/d1/b2-s${seq}/${variant}`,
+    kernel: variant,
+    steps: names.map((name) => step(name, name, { [name]: 10e6 }, { [variant]: 5e6 }, { flops: 1e9 })),
+    tensors: names.map((name) => tensor(name, name, [1], { reads: 1e6 })),
+    mutants: [{ name: variant, outcome: variant }],
+    clock_limits: variant, load: variant })));
+  const oneCase = names.map((variant) => ({ ...rows[0], variant, case_id: "constructor", load: "__proto__" }));
+  const ceilings = { ...header().ceilings,
+    rate_tflops: JSON.parse('{"__proto__": {"value": 700, "by": "__proto__"}}') };
+  const page = await openRun([header({ name: "__proto__", ceilings }), ...oneCase, ...rows],
+    { hash: "#__proto__=constructor&case=constructor" });
+  await drawAll(page);
+  const { series } = await chartOf(page, "#latency");
+  assert.deepEqual(series.filter((one) => one.type === "scatter").map((one) => one.name), names);
+  assert.deepEqual(await page.$$eval("[data-facet=variant] button", (all) => all.map((one) => one.textContent)), names);
+});
+
 pageTest("without scripts the page says what it would say first", async () => {
   const page = await openRun([header(), ...mlpRows()], { javaScriptEnabled: false });
   assert.match(await page.textContent("noscript"), /mlp\/fp16/);
 });
 
-const partsOf = (page) => page.$$eval("section[id]", (all) => all.map((section) => section.id));
-
 pageTest("an address that nobody wrote does no harm", async () => {
-  for (const hash of ["#%", "#%zz", "#sort=__proto__&group=constructor&columns=nope&row=99999999", "#theme=constructor", "#case=<img>&variant=no"]) {
+  for (const hash of ["#%", "#%zz", "#sort=__proto__&group=constructor&columns=nope&row=99999999", "#theme=constructor",
+    "#case=<img>&variant=no"]) {
     const page = await openRun([header(), ...mlpRows()], { hash });
     assert.equal(await page.textContent("#counts"), "3 rows: 3 pass");
     assert.deepEqual(page.complaints, []);
@@ -87,16 +128,14 @@ pageTest("damaged records are drawn as far as they go", async () => {
   const odd = row({ variant: "constructor", tensors: [{ ...mlpRows()[0].tensors[0], dims: 5 }] });
   const runs = [
     [...mlpRows()], // without a header
-    [header({ noise: { classes: [null, { from_us: 0 }], a_a: { classes: [null] } }, controls: [null], ceilings: { bandwidth_gbps: { value: -5 }, rate_tflops: { fp16: { value: 0 }, bf16: { value: 1e308 } } } }), ...mlpRows(), odd],
-    [header(), row({ case_id: 5, verdict: { a: 1 }, kernel: [1], reason: "x".repeat(1e6) }), row({ case_id: null, power_w: null, device_reason: ["why"] })],
+    [header({ noise: { classes: [null, { from_us: 0 }], a_a: { classes: [null] } }, controls: [null],
+      ceilings: { bandwidth_gbps: { value: -5 }, rate_tflops: { fp16: { value: 0 }, bf16: { value: 1e308 } } } }),
+      ...mlpRows(), odd],
+    [header(), row({ case_id: 5, verdict: { a: 1 }, kernel: [1], reason: "x".repeat(1e6) }),
+      row({ case_id: null, power_w: null, device_reason: ["why"] })],
   ];
   for (const lines of runs) {
     const page = await openRun(lines);
-    for (const part of await partsOf(page)) {
-      await page.evaluate((id) => document.getElementById(id).scrollIntoView(), part);
-      await page.waitForFunction((id) => document.querySelector(`#${id} .body`).childElementCount > 0, part);
-    }
-    assert.deepEqual(await page.$$eval("section .warning", (all) => all.map((one) => one.textContent)), []);
-    assert.deepEqual(page.complaints, []);
+    await drawAll(page);
   }
 });

@@ -37,13 +37,15 @@ pageTest("rows stand at FLOPs over the bytes that crossed while the clock ran", 
   const lines = await cellsOf(page, "#roofline-figures");
   const fused = lines.find((cells) => cells[2] === "fused");
   const bytes = rows[2].dram_read_bytes + rows[2].dram_write_bytes - 20 * MB;
-  assert.equal(fused[6], "counted");
+  assert.equal(fused[6], "measured");
   assert.equal(Number(fused[7]).toPrecision(3), (3e11 / bytes).toPrecision(3));
   assert.equal(fused[8], digits(3e11 / rows[2].median_us / 1e6));
   assert.equal(fused[10], "rate");
   assert.equal(fused[11], "86%"); // 600 of 700
-  assert.match(await page.textContent("#roofline .verdicts"), /fused: 600\.\d TFLOP\/s at 750\.0 FLOP per counted byte, 86% of the fp16 rate roof/);
-  assert.deepEqual(await cellsOf(page, "#roofs"), [["bandwidth", "4000 GB/s", "read probe"], ["rate, fp16", "700.0 TFLOP/s", "product probe"]]);
+  assert.match(await page.textContent("#roofline .verdicts"),
+    /fused: 600\.\d TFLOP\/s at 750\.0 FLOP per measured byte, 86% of the fp16 rate roof/);
+  assert.deepEqual(await cellsOf(page, "#roofs"), [["bandwidth", "4000 GB/s", "read probe"],
+    ["rate, fp16", "700.0 TFLOP/s", "product probe"]]);
   await screenshot(page, "roofline", "#roofline");
   assert.deepEqual(page.complaints, []);
 });
@@ -52,7 +54,8 @@ pageTest("a low intensity is judged by the bandwidth roof", async () => {
   const one = row({ us: 1000, steps: [step("product", "k", { x: 1000 * MB }, { y: 1000 * MB }, { flops: 2e10 })] });
   const page = await openRun([header(), one], { hash: "#roofline" });
   // 10 FLOP per byte: 40 TFLOP/s are allowed, 20 reached
-  assert.match(await page.textContent("#roofline .verdicts"), /20\.0\d TFLOP\/s at 10\.00 FLOP per counted byte, 50% of the bandwidth roof/);
+  assert.match(await page.textContent("#roofline .verdicts"),
+    /20\.0\d TFLOP\/s at 10\.00 FLOP per measured byte, 50% of the bandwidth roof/);
   assert.deepEqual(page.complaints, []);
 });
 
@@ -72,47 +75,56 @@ pageTest("the switch shows the steps of the selected case, larger where they tak
     });
     assert.ok(points[0].symbolSize > points[1].symbolSize);
   }
-  // those without FLOPs: declared and counted bytes over the time
+  // those without FLOPs: modelled and measured bytes over the time
   const bars = await chartOf(page, "#roofline", 1);
   const norm = rows[0].steps[0];
   assert.equal(bars.yAxis[0].data[0], "naive: rmsnorm");
-  near(bars.series.find((one) => one.name === "naive").data[0].value, (norm.bytes_read + norm.bytes_written) / norm.time_us / 1e3);
-  near(bars.series.find((one) => one.name === "moved").data[0].value[0], (norm.dram_read_bytes + norm.dram_write_bytes) / norm.time_us / 1e3);
+  near(bars.series.find((one) => one.name === "naive").data[0].value,
+    (norm.bytes_read + norm.bytes_written) / norm.time_us / 1e3);
+  near(bars.series.find((one) => one.name === "measured").data[0].value[0],
+    (norm.dram_read_bytes + norm.dram_write_bytes) / norm.time_us / 1e3);
   await screenshot(page, "roofline-steps", "#roofline");
   assert.deepEqual(page.complaints, []);
 });
 
 pageTest("ops without FLOPs are shown by bandwidth", async () => {
-  const norm = (variant, us, moved) => row({ variant, us, shape: { op: "rmsnorm", hidden: null }, steps: [step("norm", "k", { x: moved }, { y: 50 * MB })] });
+  const norm = (variant, us, moved) => row({ variant, us, shape: { op: "rmsnorm", hidden: null },
+    steps: [step("norm", "k", { x: moved }, { y: 50 * MB })] });
   const rows = [norm("naive", 200, 350 * MB), norm("fused", 30, 50 * MB)];
   const page = await openRun([header(), ...rows], { hash: "#roofline" });
   assert.match(await page.textContent("#roofline"), /2 rows without FLOPs cannot be on a roofline/);
   const chart = await chartOf(page, "#roofline");
   rows.forEach((one, i) => {
     near(chart.series.find((each) => each.name === one.variant).data[i].value, one.gbps);
-    near(chart.series.find((each) => each.name === "moved").data[i].value[0], (one.dram_read_bytes + one.dram_write_bytes) / one.median_us / 1e3);
+    near(chart.series.find((each) => each.name === "measured").data[i].value[0],
+      (one.dram_read_bytes + one.dram_write_bytes) / one.median_us / 1e3);
   });
   assert.equal(chart.series[0].markLine.data[0].xAxis, 4000);
   await openFigures(page);
-  const figures = (one) => [one.median_us, one.gbps, (one.dram_read_bytes + one.dram_write_bytes) / one.median_us / 1e3].map(digits);
+  const figures = (one) => [one.median_us, one.gbps, (one.dram_read_bytes + one.dram_write_bytes) / one.median_us / 1e3]
+    .map(digits);
   const lines = await cellsOf(page, "#bandwidth-figures");
-  assert.deepEqual(lines.map((cells) => cells.slice(2, 6)), [["naive", ...figures(rows[0])], ["fused", ...figures(rows[1])]]);
+  assert.deepEqual(lines.map((cells) => cells.slice(2, 6)),
+    [["naive", ...figures(rows[0])], ["fused", ...figures(rows[1])]]);
   assert.deepEqual(page.complaints, []);
 });
 
 pageTest("hot rows have no bandwidth roof", async () => {
-  const hot = row({ cache: "hot", us: 1000, floor_us: null, floor_share: null, floor_reason: "a hot row may be served by L2", gbps: null,
+  const hot = row({ cache: "hot", us: 1000, floor_us: null, floor_share: null,
+    floor_reason: "a hot row may be served by L2", gbps: null,
     steps: [step("product", "k", { x: 1000 * MB }, { y: 1000 * MB }, { flops: 2e10 })] });
   const page = await openRun([header(), hot], { hash: "#roofline" });
-  assert.match(await page.textContent("#roofline .verdicts"), /3% of the fp16 rate roof \(700\.0 TFLOP\/s\)\. Hot: L2 may serve it/);
-  assert.match(await page.textContent("#roofline"), /1 row measured hot/);
+  assert.match(await page.textContent("#roofline .verdicts"),
+    /3% of the fp16 rate roof \(700\.0 TFLOP\/s\)\. Hot: L2 may serve it/);
+  assert.match(await page.textContent("#roofline"), /1 row ran hot/);
   const share = await page.$eval("#roofline-figures tbody td:last-child", (cell) => [cell.textContent, cell.title]);
   assert.deepEqual(share, ["\u2013", "a hot row may be served by L2"]);
   assert.deepEqual(page.complaints, []);
 });
 
 pageTest("without counters, ceilings or medians the rest is drawn, and told", async () => {
-  const [naive, cublas, fused] = mlpRows({ dram_read_bytes: null, dram_write_bytes: null, dram_late_write_bytes: null, traffic_reason: "no permission" });
+  const [naive, cublas, fused] = mlpRows({ dram_read_bytes: null, dram_write_bytes: null, dram_late_write_bytes: null,
+    traffic_reason: "no permission" });
   const failed = { ...cublas, verdict: "fail", reason: "wrong" };
   const crashed = row({ variant: "other", verdict: "crashed", reason: "signal 11", samples_us: [], steps: [] });
   const page = await openRun([header({ ceilings: null }), naive, failed, fused, crashed], { hash: "#roofline" });
@@ -136,7 +148,7 @@ pageTest("a click on a point, or on a variant's name, opens its row", async () =
   const place = await page.evaluate(() => {
     const element = document.querySelector("#roofline .chart");
     const chart = echarts.getInstanceByDom(element);
-    const series = chart.getOption().series.findIndex((one) => one.type === "scatter" && one.name === "fused");
+    const series = chart.getOption().series.findIndex((one) => one.type === "scatter" && one.name === ":fused");
     const [x, y] = chart.convertToPixel({ seriesIndex: series }, chart.getOption().series[series].data[0].value);
     const box = element.getBoundingClientRect();
     return [box.x + x, box.y + y];
@@ -150,7 +162,9 @@ pageTest("a click on a point, or on a variant's name, opens its row", async () =
 
 pageTest("ten thousand rows are thinned, and names are text", async () => {
   const evil = "<img src=x onerror=alert(1)>";
-  const rows = Array.from({ length: 10000 }, (_, i) => row({ us: 100 + i, variant: ["naive", evil][i % 2], samples_us: [100 + i], shape: { seq: 1 + Math.floor(i / 2) }, steps: [step(evil, evil, { x: MB }, { y: MB }, { flops: 1e9 })] }));
+  const rows = Array.from({ length: 10000 },
+    (_, i) => row({ us: 100 + i, variant: ["naive", evil][i % 2], samples_us: [100 + i],
+      shape: { seq: 1 + Math.floor(i / 2) }, steps: [step(evil, evil, { x: MB }, { y: MB }, { flops: 1e9 })] }));
   const page = await openRun([header(), ...rows], { hash: "#roofline" });
   const chart = await chartOf(page, "#roofline");
   assert.equal(scatters(chart).reduce((sum, one) => sum + one.data.length, 0), 3000);

@@ -11,11 +11,13 @@ const head = (name) => `${GRID} th[data-column="${name}"]`;
 const sortBy = (page, name) => page.click(`${head(name)} button`);
 
 // A page is opened at its table; without that the parts above it come first.
-const openTable = (records, { hash = "#at=table", ...options } = {}) => openRun(records, { hash: hash.includes("at=") || hash.includes("row=") ? hash : `${hash}&at=table`, ...options });
+const openTable = (records, { hash = "#at=table", ...options } = {}) => openRun(records,
+  { hash: hash.includes("at=") || hash.includes("row=") ? hash : `${hash}&at=table`, ...options });
 
 // A column of the lines that are drawn, by its name; group heads are left out.
 async function columnOf(page, name) {
-  const at = await page.$$eval(`${GRID} thead th`, (heads, wanted) => heads.findIndex((one) => one.dataset.column === wanted), name);
+  const at = await page.$$eval(`${GRID} thead th`,
+    (heads, wanted) => heads.findIndex((one) => one.dataset.column === wanted), name);
   assert.notEqual(at, -1, `${name} is shown`);
   return (await cellsOf(page, GRID)).filter((cells) => cells.length > 1).map((cells) => cells[at]);
 }
@@ -26,9 +28,12 @@ async function namesOf(page) {
 
 // Rows of several ops, variants and ends; no two medians are alike.
 function someRows() {
-  const failed = row({ shape: { op: "swiglu", seq: 3 }, variant: "fused", verdict: "fail", reason: "rel_l2 over its budget", us: 77.25, rel_l2: 9e-4 });
-  const crashed = row({ shape: { op: "rope", seq: 5 }, variant: "naive", verdict: "crashed", reason: "signal 11", samples_us: [], timing_reason: "the row crashed",
-    rel_l2: null, max_abs: null, check_reason: "the row crashed", floor_share: null, floor_us: null, floor_reason: "no latency", dram_read_bytes: null, dram_write_bytes: null, traffic_reason: "the row crashed" });
+  const failed = row({ shape: { op: "swiglu", seq: 3 }, variant: "fused", verdict: "fail",
+    reason: "rel_l2 over its budget", us: 77.25, rel_l2: 9e-4 });
+  const crashed = row({ shape: { op: "rope", seq: 5 }, variant: "naive", verdict: "crashed", reason: "signal 11",
+    samples_us: [], timing_reason: "the row crashed",
+    rel_l2: null, max_abs: null, check_reason: "the row crashed", floor_share: null, floor_us: null,
+    floor_reason: "no latency", dram_read_bytes: null, dram_write_bytes: null, traffic_reason: "the row crashed" });
   return [...mlpRows(), failed, crashed, ...mlpRows({ shape: { seq: 512 }, dtype: "bf16", cache: "hot" })];
 }
 
@@ -44,16 +49,24 @@ pageTest("shows every row with figures by their units, and heads that explain th
   assert.equal(await page.getAttribute(GRID, "aria-rowcount"), String(rows.length + 1));
   assert.deepEqual(await columnOf(page, "case_id"), rows.map((one) => one.case_id));
   assert.deepEqual(await columnOf(page, "variant"), rows.map((one) => one.variant));
-  assert.deepEqual(await columnOf(page, "median_us"), rows.map((one) => (one.median_us === null ? "\u2013" : four(one.median_us))));
-  assert.deepEqual(await columnOf(page, "bytes_modelled"), rows.map((one) => (one.bytes_modelled === 0 ? "0" : four(one.bytes_modelled / 1e6))));
-  assert.deepEqual(await columnOf(page, "measured_bytes"), rows.map((one) => (one.dram_read_bytes === null ? "\u2013" : one.dram_read_bytes + one.dram_write_bytes === 0 ? "0" : four((one.dram_read_bytes + one.dram_write_bytes) / 1e6))));
+  assert.deepEqual(await columnOf(page, "median_us"),
+    rows.map((one) => (one.median_us === null ? "\u2013" : four(one.median_us))));
+  assert.deepEqual(await columnOf(page, "bytes_modelled"),
+    rows.map((one) => (one.bytes_modelled === 0 ? "0" : four(one.bytes_modelled / 1e6))));
+  assert.deepEqual(await columnOf(page, "measured_bytes"),
+    rows.map((one) => (one.dram_read_bytes === null ? "\u2013" : one.dram_read_bytes + one.dram_write_bytes === 0 ? "0"
+      : four((one.dram_read_bytes + one.dram_write_bytes) / 1e6))));
   assert.deepEqual(await columnOf(page, "ci95_rel"), rows.map(() => "0.40%"));
-  assert.deepEqual(await columnOf(page, "error_share"), rows.map((one) => (one.rel_l2 === null ? "\u2013" : one.verdict === "fail" ? "150%" : "33%")));
-  assert.deepEqual((await columnOf(page, "speedup_vs_cublas")).slice(0, 3), ["\u2013", "1.00x [1.00, 1.00]", "1.20x [1.19, 1.21]"]);
+  assert.deepEqual(await columnOf(page, "error_share"),
+    rows.map((one) => (one.rel_l2 === null ? "\u2013" : one.verdict === "fail" ? "150%" : "33%")));
+  assert.deepEqual((await columnOf(page, "speedup_vs_cublas")).slice(0, 3),
+    ["\u2013", "1.00x [1.00, 1.00]", "1.20x [1.19, 1.21]"]);
   assert.match(await page.textContent(head("bytes_modelled")), /MB/);
-  assert.equal(await page.getAttribute(head("median_us"), "title"), "median_us, us: median latency of one launch of the plan");
+  assert.equal(await page.getAttribute(head("median_us"), "title"),
+    "median_us, \u00b5s: median latency of one launch of the plan");
   assert.match(await page.getAttribute(head("measured_bytes"), "title"), /dram_read_bytes \+ dram_write_bytes/);
-  const indexes = await page.$$eval(`${GRID} tbody tr`, (all) => all.map((one) => Number(one.getAttribute("aria-rowindex"))));
+  const indexes = await page.$$eval(`${GRID} tbody tr`,
+    (all) => all.map((one) => Number(one.getAttribute("aria-rowindex"))));
   assert.deepEqual(indexes, rows.map((_, i) => i + 2));
   await screenshot(page, "table", "#table");
   assert.deepEqual(page.complaints, []);
@@ -62,9 +75,10 @@ pageTest("shows every row with figures by their units, and heads that explain th
 pageTest("the exact value, or why there is none, is on hover", async () => {
   const page = await openTable(lines());
   const rows = someRows();
-  const titles = (line) => page.$$eval(`${GRID} tbody tr:nth-child(${line + 1}) td`, (cells) => cells.map((cell) => cell.title));
+  const titles = (line) => page.$$eval(`${GRID} tbody tr:nth-child(${line + 1}) td`,
+    (cells) => cells.map((cell) => cell.title));
   const at = (await namesOf(page)).indexOf.bind(await namesOf(page));
-  assert.equal((await titles(0))[at("median_us")], `${rows[0].median_us} us`);
+  assert.equal((await titles(0))[at("median_us")], `${rows[0].median_us} \u00b5s`);
   assert.equal((await titles(0))[at("bytes_modelled")], `${rows[0].bytes_modelled} bytes`);
   assert.equal((await titles(0))[at("speedup_vs_naive")], "naive is not in the run");
   assert.equal((await titles(4))[at("median_us")], "the row crashed");
@@ -101,15 +115,20 @@ pageTest("a head sorts: up, down, back; what is not known comes last; the addres
 pageTest("sorting draws nothing but the table", async () => {
   const page = await openTable(lines());
   await page.waitForSelector(GRID);
-  await page.evaluate(() => { document.querySelector("#table .rows-scroller").isMarked = true; document.querySelector(".facets fieldset").isMarked = true; });
+  await page.evaluate(() => {
+    document.querySelector("#table .rows-scroller").isMarked = true;
+    document.querySelector(".facets fieldset").isMarked = true;
+  });
   await sortBy(page, "median_us");
   await page.selectOption("#table .rows-tools select", "op");
-  assert.ok(await page.evaluate(() => document.querySelector("#table .rows-scroller").isMarked && document.querySelector(".facets fieldset").isMarked));
+  assert.ok(await page.evaluate(() => document.querySelector("#table .rows-scroller").isMarked
+    && document.querySelector(".facets fieldset").isMarked));
 });
 
 pageTest("groups have heads with their counts, and can be closed", async () => {
   const page = await openTable(lines());
-  const heads = () => page.$$eval(`${GRID} tbody tr.group`, (all) => all.map((one) => one.textContent.replace(/^[^a-z]+/, "").trim()));
+  const heads = () => page.$$eval(`${GRID} tbody tr.group`,
+    (all) => all.map((one) => one.textContent.replace(/^[^a-z]+/, "").trim()));
   await page.selectOption("#table .rows-tools select", "op");
   assert.deepEqual(await heads(), ["mlp6 rows", "swiglu1 row, 1 fail", "rope1 row, 1 crashed"]);
   assert.equal((await cellsOf(page, GRID)).length, 8 + 3);
@@ -118,8 +137,15 @@ pageTest("groups have heads with their counts, and can be closed", async () => {
   assert.equal((await cellsOf(page, GRID)).length, 8 + 3 - 6);
   assert.equal(await page.getAttribute(`${GRID} tr.group >> nth=0`, "aria-expanded"), "false");
   assert.equal(await page.getAttribute(GRID, "aria-rowcount"), String(1 + 5));
+  await page.reload(); // the address has what is closed
+  assert.equal((await cellsOf(page, GRID)).length, 8 + 3 - 6);
   await page.click("#table .fold"); // some are open: closes the rest
   assert.equal((await cellsOf(page, GRID)).length, 3);
+  await page.click(`${GRID} tr.group >> nth=2`);
+  assert.match(page.url(), /except=rope.*groups=closed/);
+  await page.reload();
+  assert.equal((await cellsOf(page, GRID)).length, 3 + 1);
+  await page.click("#table .fold");
   await page.click("#table .fold");
   assert.equal((await cellsOf(page, GRID)).length, 11);
   await page.reload();
@@ -160,7 +186,8 @@ pageTest("columns are chosen, kept in the address, and come in its order", async
 });
 
 pageTest("what the address asks for and is not there is left out", async () => {
-  const page = await openTable(lines(), { hash: "#columns=nonsense,median_us,variant,median_us&sort=nonsense&group=nonsense&row=99" });
+  const page = await openTable(lines(),
+    { hash: "#columns=nonsense,median_us,variant,median_us&sort=nonsense&group=nonsense&row=99" });
   assert.deepEqual(await namesOf(page), ["median_us", "variant"]);
   assert.equal((await cellsOf(page, GRID)).length, 8);
   assert.match(await page.textContent("#table .note"), /does not have/);
@@ -188,16 +215,22 @@ pageTest("a row in full: every column, its steps, its command, its link", async 
   assert.equal(await page.textContent("#table .rows-detail h3"), fused.case_id);
   const columns = await cellsOf(page, "#table .rows-detail [aria-label='columns of the row']");
   const values = new Map(columns.map(([name, value, meaning]) => [name, { value, meaning }]));
-  const written = JSON.parse(readFileSync(new URL(page.url()).pathname.replace("report.html", "results.jsonl"), "utf8").split("\n")[3]);
-  for (const name of Object.keys(written)) if (!["steps", "samples_us", "samples_mhz", "tensors", "mutants"].includes(name)) assert.ok(values.has(name), name);
-  assert.match(values.get("median_us").value, new RegExp(`^${four(fused.median_us)} \u00b5s${fused.median_us} us$`));
+  const written = JSON.parse(readFileSync(new URL(page.url()).pathname.replace("report.html", "results.jsonl"),
+    "utf8").split("\n")[3]);
+  for (const name of Object.keys(written)) {
+    if (!["steps", "samples_us", "samples_mhz", "tensors", "mutants"].includes(name)) assert.ok(values.has(name), name);
+  }
+  assert.match(values.get("median_us").value,
+    new RegExp(`^${four(fused.median_us)} \u00b5s${fused.median_us} \u00b5s$`));
   assert.ok(values.get("bytes_modelled").value.includes(String(fused.bytes_modelled)));
   assert.equal(values.get("seed").value, "42");
   assert.equal(values.get("rel_l2").value, "2.000e-40.0002");
   assert.equal(values.get("deterministic").value, "yes");
   assert.equal(values.get("seed").meaning, "what the inputs are drawn from");
   const steps = await cellsOf(page, "#table .rows-detail [aria-label='steps of the row']");
-  assert.deepEqual(steps.map((cells) => cells.slice(0, 5)), fused.steps.map((one, i) => [String(i + 1), one.name, one.kernel, four(one.bytes_read / 1e6), four(one.bytes_written / 1e6)]));
+  assert.deepEqual(steps.map((cells) => cells.slice(0, 5)),
+    fused.steps.map((one, i) => [String(i + 1), one.name, one.kernel, four(one.bytes_read / 1e6),
+      four(one.bytes_written / 1e6)]));
   assert.equal(await page.textContent("#table .rows-detail code"), fused.repro);
   await page.click("#table .rows-detail button:has-text('copy link')");
   await page.waitForSelector("#table .rows-detail button:has-text('copied')");
@@ -214,7 +247,8 @@ pageTest("a row that ran to nothing, and one of an older version, are told in fu
   const text = await page.textContent("#table .rows-detail");
   assert.match(text, /crashed, signal 11/);
   assert.match(text, /None is recorded: signal 11/);
-  const values = async () => new Map((await cellsOf(page, "#table .rows-detail [aria-label='columns of the row']")).map(([name, value]) => [name, value]));
+  const values = async () => new Map((await cellsOf(page, "#table .rows-detail [aria-label='columns of the row']"))
+    .map(([name, value]) => [name, value]));
   assert.equal((await values()).get("median_us"), "\u2013 the row crashed");
   await page.click(`${GRID} tbody tr >> nth=1`);
   assert.equal((await values()).get("l2_bytes"), "\u2013 not known");
@@ -231,7 +265,8 @@ pageTest("one row, and none", async () => {
 
 pageTest("hostile text is text in cells, heads of groups and the detail", async () => {
   const evil = `<img src=x onerror="window.ran = 1">`;
-  const page = await openTable([header(), row({ variant: evil, kernel: evil, reason: evil, verdict: evil, repro: evil, case_id: evil })], { hash: "#row=0&group=verdict&columns=case_id,kernel,reason,repro" });
+  const page = await openTable([header(), row({ variant: evil, kernel: evil, reason: evil, verdict: evil, repro: evil,
+    case_id: evil })], { hash: "#row=0&group=verdict&columns=case_id,kernel,reason,repro" });
   assert.deepEqual((await cellsOf(page, GRID)).at(-1), [evil, evil, evil, evil]);
   assert.equal(await page.textContent("#table .rows-detail code"), evil);
   assert.equal(await page.$$eval("img", (all) => all.length), 0);
@@ -241,7 +276,8 @@ pageTest("hostile text is text in cells, heads of groups and the detail", async 
 
 pageTest("by keyboard alone: sort, move, open, close a group, leave", async () => {
   const page = await openTable(lines());
-  const active = () => page.$eval(GRID, (grid) => document.getElementById(grid.getAttribute("aria-activedescendant")).getAttribute("aria-rowindex"));
+  const active = () => page.$eval(GRID,
+    (grid) => document.getElementById(grid.getAttribute("aria-activedescendant")).getAttribute("aria-rowindex"));
   await page.focus(`${head("case_id")} button`);
   const names = await namesOf(page);
   for (let i = 0; i < names.indexOf("median_us"); ++i) await page.keyboard.press("ArrowRight");
@@ -250,7 +286,8 @@ pageTest("by keyboard alone: sort, move, open, close a group, leave", async () =
   await page.keyboard.press("Space");
   assert.equal(await page.getAttribute(head("median_us"), "aria-sort"), "descending");
   assert.equal(await page.evaluate(() => document.activeElement.closest("th").dataset.column), "median_us");
-  const focused = () => page.evaluate(() => document.activeElement.getAttribute("role") ?? document.activeElement.tagName);
+  const focused = () => page.evaluate(() => document.activeElement.getAttribute("role")
+    ?? document.activeElement.tagName);
   await page.keyboard.press("ArrowDown"); // from the heads into the lines, and back
   assert.equal(await focused(), "grid");
   await page.keyboard.press("ArrowUp");
@@ -267,7 +304,8 @@ pageTest("by keyboard alone: sort, move, open, close a group, leave", async () =
   await page.keyboard.press("Home");
   await page.keyboard.press("Enter");
   assert.match(await page.textContent("#table .rows-detail h3"), /mlp/);
-  assert.equal(new URLSearchParams(page.url().split("#")[1]).get("row"), String(someRows().findIndex((one) => one.variant === "naive" && one.median_us > 900)));
+  assert.equal(new URLSearchParams(page.url().split("#")[1]).get("row"),
+    String(someRows().findIndex((one) => one.variant === "naive" && one.median_us > 900)));
   await page.keyboard.press("Escape");
   assert.equal(await page.isVisible("#table .rows-detail"), false);
   assert.doesNotMatch(page.url(), /row=/);
@@ -300,7 +338,9 @@ pageTest("choosing another case leaves the table as it is", async () => {
 });
 
 pageTest("on the CPU speed-ups are said to be over eigen", async () => {
-  const eigen = mlpRows({ backend: "cpu", dtype: "fp32" }).map((one) => ({ ...one, variant: one.variant === "cublas" ? "eigen" : one.variant, dram_read_bytes: null, dram_write_bytes: null, traffic_reason: "the CPU has no counters" }));
+  const eigen = mlpRows({ backend: "cpu", dtype: "fp32" })
+    .map((one) => ({ ...one, variant: one.variant === "cublas" ? "eigen" : one.variant, dram_read_bytes: null,
+      dram_write_bytes: null, traffic_reason: "the CPU has no counters" }));
   const page = await openTable([header({ backend: "cpu" }), ...eigen]);
   assert.equal(await page.textContent(`${head("speedup_vs_cublas")} button`), "speedup vs eigen");
   assert.deepEqual(await columnOf(page, "measured_bytes"), ["\u2013", "\u2013", "\u2013"]);
@@ -317,7 +357,8 @@ function manyLines(count) {
   for (let seq = 1; made.length < count; ++seq) {
     for (const one of mlpRows({ shape: { seq } })) {
       const samples_us = samplesAround(one.median_us + seq / 100, 50);
-      made.push({ ...one, samples_us, samples_mhz: samples_us.map(() => 1500), median_us: one.median_us + seq / 100, steps: one.steps.slice(0, 3) });
+      made.push({ ...one, samples_us, samples_mhz: samples_us.map(() => 1500), median_us: one.median_us + seq / 100,
+        steps: one.steps.slice(0, 3) });
     }
   }
   return [header(), ...made.slice(0, count)];
@@ -326,11 +367,13 @@ function manyLines(count) {
 let manyRows = null;
 const fileOfMany = () => (manyRows ??= join(makeRun(manyLines(MANY)), "report.html"));
 
-// Opens the file anew: when the page could be used, in ms by the browser's own clock, which starts where it begins to open it.
+// Opens the file anew: when the page could be used, in ms by the browser's own clock, which starts where it begins to
+// open it.
 async function timeToUse(page, file) {
   await page.goto("about:blank");
   await page.goto(pathToFileURL(file).href);
-  const drawn = await page.waitForFunction(() => (document.querySelector("#counts") && document.querySelector("#headline .body")?.childElementCount > 0 ? performance.now() : false));
+  const drawn = await page.waitForFunction(() => (document.querySelector("#counts")
+    && document.querySelector("#headline .body")?.childElementCount > 0 ? performance.now() : false));
   return drawn.jsonValue();
 }
 
@@ -340,7 +383,8 @@ pageTest("ten thousand rows open in under two seconds", async () => {
   const page = await open(file);
   const tries = [];
   for (let i = 0; i < 3; ++i) tries.push(await timeToUse(page, file));
-  console.log(`ten thousand rows, ${(statSync(file).size / 1e6).toFixed(1)} MB, open after ${tries.map((ms) => ms.toFixed(0)).join(", ")} ms`);
+  const megabytes = (statSync(file).size / 1e6).toFixed(1);
+  console.log(`ten thousand rows, ${megabytes} MB, open after ${tries.map((ms) => ms.toFixed(0)).join(", ")} ms`);
   assert.ok(Math.min(...tries) < 2000, String(tries));
   assert.deepEqual(page.complaints, []);
 });
@@ -348,12 +392,14 @@ pageTest("ten thousand rows open in under two seconds", async () => {
 pageTest("ten thousand rows: only the lines in view are in the document, wherever it is scrolled to", async () => {
   const page = await open(fileOfMany(), { hash: "#table" });
   assert.equal(await page.getAttribute(GRID, "aria-rowcount"), String(MANY + 1));
-  const drawn = async () => (await page.$$eval(`${GRID} tbody tr`, (all) => all.map((one) => Number(one.getAttribute("aria-rowindex")) - 2)));
+  const drawn = async () => (await page.$$eval(`${GRID} tbody tr`,
+    (all) => all.map((one) => Number(one.getAttribute("aria-rowindex")) - 2)));
   const visible = () => page.evaluate(() => {
     const scroller = document.querySelector("#table .rows-scroller");
     const box = scroller.getBoundingClientRect();
     const top = scroller.querySelector("thead th").getBoundingClientRect().bottom;
-    const line = (y) => document.elementFromPoint(box.left + 30, y)?.closest("tbody tr")?.getAttribute("aria-rowindex") - 2;
+    const lineAt = (y) => document.elementFromPoint(box.left + 30, y)?.closest("tbody tr");
+    const line = (y) => lineAt(y)?.getAttribute("aria-rowindex") - 2;
     return [line(top + 2), line(box.bottom - 20)];
   });
   for (const where of [0, 1000, 50000, 140000, 1e9]) {
@@ -362,7 +408,8 @@ pageTest("ten thousand rows: only the lines in view are in the document, whereve
     const lines = await drawn();
     assert.ok(lines.length < 80, `${lines.length} lines`);
     const [first, last] = await visible();
-    assert.ok(first >= 0 && last > first + 5 && lines.includes(first) && lines.includes(last), `${where}: ${first} to ${last}`);
+    assert.ok(first >= 0 && last > first + 5 && lines.includes(first) && lines.includes(last),
+      `${where}: ${first} to ${last}`);
     if (where < 1e6) assert.ok(Math.abs(first - where / 28) <= 1, `${where}: line ${first}`);
   }
   assert.equal((await drawn()).at(-1), MANY - 1);
@@ -385,13 +432,15 @@ pageTest("ten thousand rows: only the lines in view are in the document, whereve
   assert.deepEqual(page.complaints, []);
 });
 
-pageTest("ten thousand rows: a link leads to its row, sorted and grouped, and paper has the first of them", async () => {
+pageTest("ten thousand rows: a link leads to its row, sorted and grouped, and paper has the first of them",
+  async () => {
   const rows = manyLines(MANY).slice(1);
   const page = await open(fileOfMany(), { hash: "#row=7777&sort=-median_us&group=variant" });
   assert.equal(await page.textContent("#table .rows-detail h3"), rows[7777].case_id);
   const seen = await page.$eval(`${GRID} tr.chosen`, (line) => {
     const [box, frame] = [line.getBoundingClientRect(), line.closest(".rows-scroller").getBoundingClientRect()];
-    return { text: line.textContent, isInFrame: box.top > frame.top && box.bottom < frame.bottom, isOnScreen: box.top > 0 && box.bottom < innerHeight };
+    return { text: line.textContent, isInFrame: box.top > frame.top && box.bottom < frame.bottom,
+      isOnScreen: box.top > 0 && box.bottom < innerHeight };
   });
   assert.ok(seen.text.startsWith(rows[7777].case_id));
   assert.deepEqual([seen.isInFrame, seen.isOnScreen], [true, true]);
@@ -414,7 +463,8 @@ pageTest("ten thousand rows: a link leads to its row, sorted and grouped, and pa
 pageTest("printing a page whose table was never seen prints it too", async () => {
   const page = await openRun(lines());
   await page.evaluate(() => window.dispatchEvent(new Event("beforeprint")));
-  assert.deepEqual((await cellsOf(page, "#table .rows-paper")).map((cells) => cells[0]), someRows().map((one) => one.case_id));
+  assert.deepEqual((await cellsOf(page, "#table .rows-paper")).map((cells) => cells[0]),
+    someRows().map((one) => one.case_id));
   assert.match(await page.textContent("#table .rows-paper p"), /^8 rows; results.csv/);
   assert.deepEqual(page.complaints, []);
 });

@@ -3,24 +3,17 @@ const CORRECT_POINTS = 3000;
 const CORRECT_LINES = 200;
 const CORRECT_WORST = 50;
 const CORRECT_NAMED = 20;
-const CORRECT_MEASURES = [{ name: "rel_l2", budget: "budget_rel_l2", title: "rel_l2 / its budget" }, { name: "max_abs", budget: "budget_max_abs", title: "max_abs / its budget" }];
 
 PARTS.push({
   id: "correctness", order: 70, title: "Correctness",
-  about: "How far every output lies from the double-precision reference, as a part of what rounding may cost: at most 1 passes.",
+  about: "How far every output lies from the double-precision reference, as a part of what rounding may cost: at most "
+    + "1 passes.",
   render(root, view) {
     append(root, [correctTiles(view), correctFailures(view)]);
     correctCharts(root, view);
     append(root, [correctTable(view), correctWorst(view), correctOddities(view), correctMutants(view)]);
   },
 });
-
-// An error as a part of its budget; Infinity where nothing may be wrong and something is.
-function correctShare(row, measure) {
-  const [error, budget] = [row[measure.name], row[measure.budget]];
-  if (!isKnown(error) || !isKnown(budget)) return null;
-  return budget > 0 ? error / budget : error > 0 ? Infinity : 0;
-}
 
 function correctShareText(share) {
   if (share === Infinity) return "no budget";
@@ -30,15 +23,20 @@ function correctShareText(share) {
 
 // Figures of many rows in one pass; `null`s are counted as not known.
 function correctSums(rows) {
-  const sums = { rows: rows.length, known: 0, checked: 0, total: 0, measured: 0, nonfinite: 0, close: 0, closeKnown: 0, same: 0, sameKnown: 0, worst: null, shares: CORRECT_MEASURES.map(() => null) };
+  const sums = { known: 0, checked: 0, total: 0, checkedRows: 0, nonfinite: 0, close: 0, closeKnown: 0, same: 0,
+    sameKnown: 0, worst: null, shares: ERROR_MEASURES.map(() => null) };
   for (const row of rows) {
     if (row.error_share !== null) ++sums.known;
     if (row.error_share !== null && (sums.worst === null || row.error_share > sums.worst.error_share)) sums.worst = row;
-    CORRECT_MEASURES.forEach((measure, i) => {
-      const share = correctShare(row, measure);
+    ERROR_MEASURES.forEach((name, i) => {
+      const share = errorShare(row, name);
       if (share !== null && (sums.shares[i] === null || share > sums.shares[i])) sums.shares[i] = share;
     });
-    if (isKnown(row.rows_checked) && isKnown(row.rows_total)) { sums.checked += row.rows_checked; sums.total += row.rows_total; ++sums.measured; }
+    if (isKnown(row.rows_checked) && isKnown(row.rows_total)) {
+      sums.checked += row.rows_checked;
+      sums.total += row.rows_total;
+      ++sums.checkedRows;
+    }
     sums.nonfinite += isKnown(row.nonfinite) ? row.nonfinite : 0;
     if (typeof row.seed_allclose === "boolean") { ++sums.closeKnown; sums.close += row.seed_allclose; }
     if (typeof row.deterministic === "boolean") { ++sums.sameKnown; sums.same += row.deterministic; }
@@ -53,20 +51,37 @@ const correctPart = (part, whole) => (whole > 0 ? `${part} of ${whole}` : NONE);
 function correctTiles(view) {
   const sums = correctSums(view.rows);
   const why = (name) => correctFirstReason(view, name);
-  const tile = (id, title, text, sentence, isBad = false) => h("div", { class: "tile", "data-tile": id }, h("div", { class: "soft" }, title), h("strong", {}, text), h("p", { class: isBad ? "bad" : null }, sentence));
+  const tile = (id, title, text, sentence, isBad = false) => h("div", { class: "tile", "data-tile": id },
+    h("div", { class: "soft" }, title), h("strong", {}, text), h("p", { class: isBad ? "bad" : null }, sentence));
   const over = view.rows.filter((row) => row.error_share > 1).length;
   const help = (name) => columnHelp(view.report, name);
   return h("div", { class: "tiles", id: "correct-tiles" },
-    tile("worst", ["worst error / ", word("budget")], sums.worst === null ? NONE : correctShareText(sums.worst.error_share),
-      sums.worst === null ? `Nothing was checked: ${why("rel_l2")}.` : [over > 0 ? `${plural(over, "row")} over the budget. The worst: ` : "Nearest to its budget: ", rowLink(view, sums.worst)], over > 0),
-    tile("checked", h("abbr", { title: help("rows_checked") }, "token rows checked"), sums.total > 0 ? correctPercentDown(sums.checked / sums.total) : NONE,
-      sums.total > 0 ? `${sums.checked} of ${sums.total} in ${plural(sums.measured, "row")}${sums.checked < sums.total ? "; the others are held against naive's" : ""}.` : `Not known: ${why("rows_checked")}.`),
-    tile("deterministic", h("abbr", { title: help("deterministic") }, "deterministic"), correctPart(sums.same, sums.sameKnown),
-      sums.sameKnown === 0 ? `Not known: ${why("deterministic")}.` : sums.same === sums.sameKnown ? "Every launch gave the same bits." : `${plural(sums.sameKnown - sums.same, "row")} gave other bits when launched again.`),
-    tile("seed_allclose", h("abbr", { title: help("seed_allclose") }, "within the seed's own tolerance"), correctPart(sums.close, sums.closeKnown),
-      sums.closeKnown === 0 ? `Not known: ${why("seed_allclose")}.` : sums.close === sums.closeKnown ? "All of them." : "It decides nothing: 2e-3 is the same for every dtype, so that bf16 often cannot meet it."),
-    tile("nonfinite", h("abbr", { title: help("nonfinite") }, "NaN or infinite elements"), sums.known > 0 ? String(sums.nonfinite) : NONE,
-      sums.known === 0 ? `Not known: ${why("nonfinite")}.` : sums.nonfinite === 0 ? "None where the reference has none." : "Where the reference has none.", sums.nonfinite > 0),
+    tile("worst", ["worst error / ", word("budget")],
+      sums.worst === null ? NONE : correctShareText(sums.worst.error_share),
+      sums.worst === null ? `Nothing was checked: ${why("rel_l2")}.`
+        : [over > 0 ? `${plural(over, "row")} over the budget. The worst: ` : "Nearest to its budget: ",
+          rowLink(view, sums.worst)], over > 0),
+    tile("checked", h("abbr", { title: help("rows_checked") }, "token rows checked"),
+      sums.total > 0 ? correctPercentDown(sums.checked / sums.total) : NONE,
+      sums.total > 0
+        ? `${sums.checked} of ${sums.total} in ${plural(sums.checkedRows, "row")}`
+          + `${sums.checked < sums.total ? "; the others are held against naive's" : ""}.`
+        : `Not known: ${why("rows_checked")}.`),
+    tile("deterministic", h("abbr", { title: help("deterministic") }, "deterministic"),
+      correctPart(sums.same, sums.sameKnown),
+      sums.sameKnown === 0 ? `Not known: ${why("deterministic")}.`
+        : sums.same === sums.sameKnown ? "Every launch gave the same bits."
+          : `${plural(sums.sameKnown - sums.same, "row")} gave other bits when launched again.`),
+    tile("seed_allclose", h("abbr", { title: help("seed_allclose") }, "within the seed's own tolerance"),
+      correctPart(sums.close, sums.closeKnown),
+      sums.closeKnown === 0 ? `Not known: ${why("seed_allclose")}.`
+        : sums.close === sums.closeKnown ? "All of them."
+          : "It decides nothing: 2e-3 is the same for every dtype, so that bf16 often cannot meet it."),
+    tile("nonfinite", h("abbr", { title: help("nonfinite") }, "NaN or infinite elements"),
+      sums.known > 0 ? String(sums.nonfinite) : NONE,
+      sums.known === 0 ? `Not known: ${why("nonfinite")}.`
+        : sums.nonfinite === 0 ? "None where the reference has none." : "Where the reference has none.",
+      sums.nonfinite > 0),
     correctMutantTile(view, tile));
 }
 
@@ -75,19 +90,21 @@ const correctPercentDown = (part) => (part > 0 && part < 0.01 ? "<1%" : `${Math.
 
 function correctFirstReason(view, name) {
   for (const row of view.rows) {
-    const reason = row[name] === null ? reasonOf(view.report, row, name) ?? row.reason : null;
+    const reason = row[name] === null ? whyNot(view.report, row, name) : null;
     if (reason) return reason;
   }
   return "the records do not say why";
 }
 
 function correctFailures(view) {
-  const failed = view.rows.filter((row) => ["fail", "no_power"].includes(row.verdict) || row.error_share > 1 || row.nonfinite > 0);
+  const failed = view.rows.filter((row) =>
+    ["fail", "no_power"].includes(row.verdict) || row.error_share > 1 || row.nonfinite > 0);
   if (failed.length === 0) return null;
-  const more = failed.length - CORRECT_NAMED;
+  const shown = failed.slice(0, CORRECT_NAMED);
   // The first part has shown them already.
-  return h("details", { id: "correct-failures" }, h("summary", { class: "fail" }, `${plural(failed.length, "row")} that the check does not let pass, with reasons`),
-    failedRowsTable(view, "rows that the check does not let pass", failed.slice(0, CORRECT_NAMED)), more > 0 ? h("p", {}, `And ${more} more.`) : null);
+  return h("details", { id: "correct-failures" },
+    h("summary", { class: "fail" }, `${plural(failed.length, "row")} that the check does not let pass, with reasons`),
+    failedRowsTable(view, "rows that the check does not let pass", shown), andMore(failed, shown));
 }
 
 // --- dot plots ---
@@ -98,15 +115,18 @@ function correctCharts(root, view) {
     root.append(h("p", { class: "note" }, `No error is known: ${correctFirstReason(view, "rel_l2")}.`));
     return;
   }
-  const kinds = [...new Set(known.map(correctKind))];
-  const variants = [...new Set(known.map((row) => row.variant))];
+  const kinds = distinct(known, correctKind);
+  const variants = distinct(known, (row) => row.variant);
   const shown = correctThinned(known);
-  append(root, [h("h3", {}, "Error as a part of its budget"), shown.length < known.length
-    ? h("p", { class: "soft" }, `${shown.length} of ${plural(known.length, "row")} are drawn: the worst of each kind, and an even choice of the others.`) : null]);
+  root.append(h("h3", {}, "Error as a part of its budget"));
+  if (shown.length < known.length) {
+    root.append(h("p", { class: "soft" }, `${shown.length} of ${plural(known.length, "row")} are drawn: the worst of `
+      + "each kind, and an even choice of the others."));
+  }
   // Both places are there before a chart takes its width from one.
-  const frames = CORRECT_MEASURES.map(() => h("div"));
+  const frames = ERROR_MEASURES.map(() => h("div"));
   root.append(h("div", { class: "pair" }, frames));
-  CORRECT_MEASURES.forEach((measure, i) => correctChart(frames[i], view, measure, { kinds, variants, shown }));
+  ERROR_MEASURES.forEach((name, i) => correctChart(frames[i], view, name, { kinds, variants, shown }));
 }
 
 const correctKind = (row) => `${row.op} ${row.dtype}`;
@@ -114,166 +134,192 @@ const correctKind = (row) => `${row.op} ${row.dtype}`;
 // At most some thousand points: of each kind and variant the worst twenty, and every n-th of the rest.
 function correctThinned(rows) {
   if (rows.length <= CORRECT_POINTS) return rows;
-  const kinds = new Map();
-  for (const row of rows) {
-    const key = `${correctKind(row)} ${row.variant}`;
-    if (!kinds.has(key)) kinds.set(key, []);
-    kinds.get(key).push(row);
-  }
+  const kinds = groupBy(rows, (row) => `${correctKind(row)} ${row.variant}`);
   const kept = [];
   const room = Math.max(CORRECT_POINTS - 20 * kinds.size, 0);
   for (const list of kinds.values()) {
     const sorted = [...list].sort((a, b) => b.error_share - a.error_share);
-    const share = Math.floor((room * list.length) / rows.length);
-    kept.push(...sorted.slice(0, 20));
-    const rest = sorted.slice(20);
-    for (let i = 0; i < Math.min(share, rest.length); ++i) kept.push(rest[Math.floor((i * rest.length) / Math.min(share, rest.length))]);
+    kept.push(...sorted.slice(0, 20), ...thinned(sorted.slice(20), Math.floor((room * list.length) / rows.length)));
   }
   return kept.slice(0, CORRECT_POINTS);
 }
 
-function correctChart(root, view, measure, { kinds, variants, shown }) {
-  const shares = shown.map((row) => correctShare(row, measure));
+function correctChart(root, view, name, { kinds, variants, shown }) {
+  const shares = shown.map((row) => errorShare(row, name));
   const positive = shares.filter((share) => share > 0 && share < Infinity);
   const least = Math.max(Math.min(0.1, ...positive), 1e-6);
   const most = Math.min(Math.max(2, ...positive), 1e6);
   // What a log axis cannot show stands at its end: an exact result, or an error that has no budget.
   const place = (share) => (share === Infinity ? most : Math.min(Math.max(share, least), most));
-  const room = Math.max(...kinds.map((kind) => kind.length)) * 7;
+  const { room, axis } = nameAxis(kinds);
   const beside = Math.min(9, 26 / variants.length);
   const series = variants.map((variant, i) => {
     const style = variantStyle(view.report, variant);
-    const data = [];
-    shown.forEach((row, at) => { if (row.variant === variant && shares[at] !== null) data.push({ value: [place(shares[at]), kinds.indexOf(correctKind(row))], row: row.index }); });
-    return { name: variant, type: "scatter", symbol: style.symbol, symbolSize: 8, symbolOffset: [0, (i - (variants.length - 1) / 2) * beside], itemStyle: { color: style.color, opacity: 0.7 }, data,
-      markLine: i > 0 ? undefined : { silent: true, symbol: "none", animation: false, label: { formatter: "budget", color: cssColor("--bad"), position: "start" }, lineStyle: { color: cssColor("--bad"), type: "solid" }, data: [{ xAxis: 1 }] } };
+    const data = shown.map((row, at) => ({ row, share: shares[at] }))
+      .filter(({ row, share }) => row.variant === variant && share !== null)
+      .map(({ row, share }) => ({ value: [place(share), kinds.indexOf(correctKind(row))], row: row.index }));
+    return { name: variant, type: "scatter", symbol: style.symbol, symbolSize: 8,
+      symbolOffset: [0, (i - (variants.length - 1) / 2) * beside],
+      itemStyle: { color: style.color, opacity: 0.7 }, data,
+      markLine: i > 0 ? undefined : lineAt({ xAxis: 1 }, "--bad",
+        { label: { formatter: "budget", color: cssColor("--bad"), position: "start" } }) };
   });
-  drawChart(root, `${measure.title} by op, dtype and variant; the figures are in the table below`, {
-    title: { text: measure.title, left: 0, top: 0, textStyle: { fontSize: 13, fontWeight: 600, color: cssColor("--ink") } },
-    grid: { left: room + 16, right: 24, top: 62, bottom: 44 },
-    legend: { top: 20, left: 0, right: 40 },
-    tooltip: { trigger: "item", formatter: (item) => correctTip(view.report.rows[item.data.row], measure) },
-    xAxis: { type: "log", min: 10 ** Math.floor(Math.log10(least)), max: most <= 2 ? 2 : 10 ** Math.ceil(Math.log10(most)), axisLabel: { formatter: (value) => String(Number(value.toPrecision(3))) } },
-    yAxis: { type: "category", data: kinds, inverse: true, axisTick: { show: false }, splitLine: { show: true, lineStyle: { color: cssColor("--line"), opacity: 0.5 } } },
+  drawChart(root, `${name} / its budget by op, dtype and variant; the figures are in the table below`, {
+    title: { text: `${name} / its budget`, left: 0, top: 0,
+      textStyle: { fontSize: 13, fontWeight: 600, color: cssColor("--ink") } },
+    grid: { left: room, right: 24, top: 62, bottom: 44 },
+    legend: { top: 20 },
+    xAxis: { type: "log", min: 10 ** Math.floor(Math.log10(least)),
+      max: most <= 2 ? 2 : 10 ** Math.ceil(Math.log10(most)),
+      axisLabel: { formatter: (value) => String(Number(value.toPrecision(3))) } },
+    yAxis: { ...axis, splitLine: { show: true, lineStyle: { color: cssColor("--line"), opacity: 0.5 } } },
     series,
-  }, { height: 120 + kinds.length * 34, onclick: (item) => { if (item.data?.row !== undefined) view.open(view.report.rows[item.data.row]); } });
+  }, { height: 120 + kinds.length * 34, tip: (item) => correctTip(view.report.rows[item.data.row], name),
+    onclick: opensRow(view) });
 }
 
-function correctTip(row, measure) {
-  const share = correctShare(row, measure);
-  return [row.key, row.variant, `${measure.name} ${correctError(row[measure.name])} of ${correctError(row[measure.budget])}: ${share === 0 ? "exact" : correctShareText(share)}`,
-    `token rows checked: ${row.rows_checked} of ${row.rows_total}`, `verdict: ${row.verdict}`, "click: show it in the table"].join("\n");
+function correctTip(row, name) {
+  const share = errorShare(row, name);
+  const said = share === 0 ? "exact" : correctShareText(share);
+  return [row.key, row.variant, `${name} ${correctError(row[name])} of ${correctError(row[`budget_${name}`])}: ${said}`,
+    `token rows checked: ${row.rows_checked} of ${row.rows_total}`, `verdict: ${row.verdict}`,
+    "click: show it in the table"].join("\n");
 }
 
-const correctError = (value) => (!isKnown(value) ? NONE : value === 0 ? "0" : value < 0.01 ? value.toExponential(2) : value.toPrecision(3));
+const correctError = (value) =>
+  (!isKnown(value) ? NONE : value === 0 ? "0" : value < 0.01 ? value.toExponential(2) : value.toPrecision(3));
 
 // --- tables ---
 
 function correctTable(view) {
-  const kinds = new Map();
-  for (const row of view.rows) {
-    const key = JSON.stringify([row.op, row.dtype, row.variant]);
-    if (!kinds.has(key)) kinds.set(key, []);
-    kinds.get(key).push(row);
-  }
-  const n = numberCell;
+  const kinds = groupBy(view.rows, (row) => JSON.stringify([row.op, row.dtype, row.variant]));
   const help = (name) => columnHelp(view.report, name);
-  const head = ["op", "dtype", "variant", n("rows"), n("passed"), n("worst rel_l2 / budget", help("rel_l2")), n("worst max_abs / budget", help("max_abs")), n("token rows checked", help("rows_checked")),
-    n("deterministic", help("deterministic")), n("seed_allclose", help("seed_allclose")), n("nonfinite", help("nonfinite")), "nearest to its budget"];
+  const head = ["op", "dtype", "variant", n("rows"), n("passed"), n("worst rel_l2 / budget", help("rel_l2")),
+    n("worst max_abs / budget", help("max_abs")), n("token rows checked", help("rows_checked")),
+    n("deterministic", help("deterministic")), n("seed_allclose", help("seed_allclose")),
+    n("nonfinite", help("nonfinite")), "nearest to its budget"];
   const lines = [...kinds.values()].slice(0, CORRECT_LINES).map((rows) => {
     const sums = correctSums(rows);
     const passed = rows.filter((row) => row.verdict === "pass").length;
     const why = rows.find((row) => row.check_reason)?.check_reason ?? rows.find((row) => row.reason)?.reason;
-    const share = (value) => n(value > 1 ? h("span", { class: "fail" }, correctShareText(value)) : correctShareText(value), value === null ? why : null);
-    const count = (part, whole, name) => n(part < whole && name === "deterministic" ? h("span", { class: "note" }, correctPart(part, whole)) : correctPart(part, whole), whole === 0 ? reasonOf(view.report, rows[0], name) : null);
-    return [rows[0].op, rows[0].dtype, rows[0].variant, n(String(rows.length)), n(passed < rows.length ? h("span", { class: "note" }, String(passed)) : String(passed)), share(sums.shares[0]), share(sums.shares[1]),
-      sums.total > 0 ? n(`${sums.checked} of ${sums.total}`) : n(NONE, why), count(sums.same, sums.sameKnown, "deterministic"), count(sums.close, sums.closeKnown, "seed_allclose"),
-      sums.known > 0 ? n(sums.nonfinite > 0 ? h("span", { class: "fail" }, String(sums.nonfinite)) : "0") : n(NONE, why), sums.worst ? rowLink(view, sums.worst, breakable(sums.worst.case_id)) : NONE];
+    const marked = (isMarked, css, text) => (isMarked ? h("span", { class: css }, text) : text);
+    const share = (value) => n(marked(value > 1, "fail", correctShareText(value)), value === null ? why : null);
+    const count = (part, whole, name, isMarked = false) => n(marked(isMarked, "note", correctPart(part, whole)),
+      whole === 0 ? reasonOf(view.report, rows[0], name) : null);
+    return [rows[0].op, rows[0].dtype, rows[0].variant, n(String(rows.length)),
+      n(marked(passed < rows.length, "note", String(passed))), ...sums.shares.map(share),
+      sums.total > 0 ? n(`${sums.checked} of ${sums.total}`) : n(NONE, why),
+      count(sums.same, sums.sameKnown, "deterministic", sums.same < sums.sameKnown),
+      count(sums.close, sums.closeKnown, "seed_allclose"),
+      sums.known > 0 ? n(marked(sums.nonfinite > 0, "fail", String(sums.nonfinite))) : n(NONE, why),
+      sums.worst ? rowLink(view, sums.worst, breakable(sums.worst.case_id)) : NONE];
   });
-  const more = kinds.size - lines.length;
-  return h("details", { id: "correct-kinds", open: lines.length <= 12 }, h("summary", {}, `By op, dtype and variant (${kinds.size})`),
-    table("correctness by op, dtype and variant", head, lines), more > 0 ? h("p", {}, `And ${more} more: the search above narrows the list.`) : null);
+  return h("details", { id: "correct-kinds", open: lines.length <= 12 },
+    h("summary", {}, `By op, dtype and variant (${kinds.size})`),
+    table("correctness by op, dtype and variant", head, lines), andMore([...kinds], lines));
 }
 
 function correctWorst(view) {
-  const known = view.rows.filter((row) => row.error_share !== null).sort((a, b) => (a.error_share === b.error_share ? 0 : b.error_share - a.error_share));
+  const known = view.rows.filter((row) => row.error_share !== null)
+    .sort((a, b) => (a.error_share === b.error_share ? 0 : b.error_share - a.error_share));
   if (known.length === 0) return null;
-  const lines = known.slice(0, CORRECT_WORST);
-  const n = (text) => ({ text, class: "n" });
-  return h("details", { id: "correct-worst" }, h("summary", {}, known.length > lines.length ? `The ${lines.length} rows nearest to their budgets, of ${known.length}` : "Every row, nearest to its budget first"),
-    table("rows nearest to their budgets", ["row", "verdict", n("rel_l2"), n("budget"), n("share"), n("max_abs"), n("budget"), n("share"), n("token rows checked")], lines.map((row) => [
-      rowLink(view, row), verdictText(row.verdict), ...CORRECT_MEASURES.flatMap((measure) => [n(correctError(row[measure.name])), n(correctError(row[measure.budget])), n(correctShareText(correctShare(row, measure)))]),
-      n(isKnown(row.rows_checked) ? `${row.rows_checked} of ${row.rows_total}` : NONE)])));
+  const shown = known.slice(0, CORRECT_WORST);
+  const head = ["row", "verdict", ...ERROR_MEASURES.flatMap((name) => [n(name), n("budget"), n("share")]),
+    n("token rows checked")];
+  const lines = shown.map((row) => [
+    rowLink(view, row), verdictText(row.verdict),
+    ...ERROR_MEASURES.flatMap((name) => [n(correctError(row[name])), n(correctError(row[`budget_${name}`])),
+      n(correctShareText(errorShare(row, name)))]),
+    n(isKnown(row.rows_checked) ? `${row.rows_checked} of ${row.rows_total}` : NONE)]);
+  return h("details", { id: "correct-worst" },
+    h("summary", {}, known.length === shown.length ? "Every row, nearest to its budget first"
+      : `The ${shown.length} rows nearest to their budgets, of ${known.length}`),
+    table("rows nearest to their budgets", head, lines));
 }
 
 // Rows that passed and yet want a look, by name.
 function correctOddities(view) {
-  return [["correct-changing", "not deterministic: launched again, they gave other bits, which were judged anew", view.rows.filter((row) => row.deterministic === false)],
-    ["correct-far", "not within the seed's own tolerance of 2e-3", view.rows.filter((row) => row.seed_allclose === false)]]
-    .filter(([, , rows]) => rows.length > 0).map(([id, text, rows]) => h("details", { id }, h("summary", {}, `${plural(rows.length, "row")} ${text}`),
-      h("ul", {}, rows.slice(0, CORRECT_WORST).map((row) => h("li", {}, rowLink(view, row), row.verdict === "pass" ? null : [" ", verdictText(row.verdict)]))),
-      rows.length > CORRECT_WORST ? h("p", {}, `And ${rows.length - CORRECT_WORST} more.`) : null));
+  const oddity = (id, name, text) => {
+    const rows = view.rows.filter((row) => row[name] === false);
+    if (rows.length === 0) return null;
+    const shown = rows.slice(0, CORRECT_WORST);
+    return h("details", { id }, h("summary", {}, `${plural(rows.length, "row")} ${text}`),
+      h("ul", {}, shown.map((row) =>
+        h("li", {}, rowLink(view, row), row.verdict === "pass" ? null : [" ", verdictText(row.verdict)]))),
+      andMore(rows, shown));
+  };
+  return [
+    oddity("correct-changing", "deterministic",
+      "not deterministic: launched again, they gave other bits, which were judged anew"),
+    oddity("correct-far", "seed_allclose", "not within the seed's own tolerance of 2e-3"),
+  ];
 }
 
 // --- mutants ---
 
-// A case's variants share its check, so that a mutant counts once a case. By name: in how many cases it was rejected, left out as
-// equivalent, or let through.
+// A case's variants share its check, so that a mutant counts once a case. By name: in how many cases it was rejected,
+// left out as equivalent, or let through.
 function correctMutantCounts(rows) {
-  const cases = new Map();
-  for (const row of rows) {
-    if (!cases.has(row.case_id)) cases.set(row.case_id, new Map());
-    for (const mutant of row.mutants) {
-      const known = cases.get(row.case_id);
-      if (known.get(mutant.name)?.outcome !== "let through") known.set(mutant.name, { outcome: mutant.outcome, row });
+  const cases = [...groupBy(rows, (row) => row.case_id).values()].map((own) => {
+    const mutants = new Map();
+    for (const row of own) {
+      for (const { name, outcome } of row.mutants) {
+        if (mutants.get(name)?.outcome !== "let through") mutants.set(name, { name, outcome, row });
+      }
     }
-  }
-  const names = new Map();
-  for (const mutants of cases.values()) {
-    for (const [name, { outcome, row }] of mutants) {
-      if (!names.has(name)) names.set(name, { rejected: 0, equivalent: 0, through: [] });
-      const counts = names.get(name);
-      if (outcome === "rejected") ++counts.rejected;
-      else if (outcome === "equivalent") ++counts.equivalent;
-      else counts.through.push(row);
-    }
-  }
-  return { names, proved: [...cases.values()].filter((mutants) => mutants.size > 0).length, cases: cases.size };
+    return [...mutants.values()];
+  });
+  const names = [...groupBy(cases.flat(), (mutant) => mutant.name)].map(([name, all]) => {
+    const of = (outcome) => all.filter((mutant) => mutant.outcome === outcome).length;
+    const through = all.filter((mutant) => !["rejected", "equivalent"].includes(mutant.outcome))
+      .map((mutant) => mutant.row);
+    return { name, rejected: of("rejected"), equivalent: of("equivalent"), through };
+  });
+  return { names, proved: cases.filter((mutants) => mutants.length > 0).length, cases: cases.length };
 }
 
 function correctMutantSums({ names }) {
-  const sums = { rejected: 0, equivalent: 0, through: 0 };
-  for (const counts of names.values()) {
-    sums.rejected += counts.rejected;
-    sums.equivalent += counts.equivalent;
-    sums.through += counts.through.length;
-  }
-  return { ...sums, tried: sums.rejected + sums.through };
+  const rejected = sumOf(names.map((one) => one.rejected));
+  const through = sumOf(names.map((one) => one.through.length));
+  return { rejected, through, equivalent: sumOf(names.map((one) => one.equivalent)), tried: rejected + through };
 }
 
-const CORRECT_MUTANTS = "outputs that are exactly what a kernel with one mistake would leave: the check must reject them (fusebench run --prove)";
+const CORRECT_MUTANTS = "outputs that are exactly what a kernel with one mistake would leave: the check must reject "
+  + "them (fusebench run --prove)";
 
 function correctMutantTile(view, tile) {
   const counts = correctMutantCounts(view.rows);
   const sums = correctMutantSums(counts);
   const title = h("abbr", { title: CORRECT_MUTANTS }, "wrong outputs rejected");
-  if (counts.proved === 0) return tile("mutants", title, NONE, `The check was not tried on wrong outputs: ${correctFirstReason(view, "mutants_tried")}.`);
+  if (counts.proved === 0) {
+    return tile("mutants", title, NONE,
+      `The check was not tried on wrong outputs: ${correctFirstReason(view, "mutants_tried")}.`);
+  }
+  const through = counts.names.filter((one) => one.through.length > 0).map((one) => one.name);
   return tile("mutants", title, `${sums.rejected} of ${sums.tried}`,
-    sums.through > 0 ? `${sums.through} let through: ${[...counts.names].filter(([, one]) => one.through.length > 0).map(([name]) => name).slice(0, CORRECT_NAMED).join("; ")}.`
-      : `None was let through, in ${plural(counts.proved, "case")}${counts.proved < counts.cases ? ` of ${counts.cases}` : ""}.`, sums.through > 0);
+    sums.through > 0 ? `${sums.through} let through: ${through.slice(0, CORRECT_NAMED).join("; ")}.`
+      : `None was let through, in ${plural(counts.proved, "case")}`
+        + `${counts.proved < counts.cases ? ` of ${counts.cases}` : ""}.`, sums.through > 0);
 }
 
 function correctMutants(view) {
   const counts = correctMutantCounts(view.rows);
   if (counts.proved === 0) return null;
   const sums = correctMutantSums(counts);
-  const n = (text) => ({ text, class: "n" });
-  const sorted = [...counts.names].sort(([, a], [, b]) => b.through.length - a.through.length);
-  const lines = sorted.slice(0, CORRECT_LINES).map(([name, one]) => [name, n(String(one.rejected + one.through.length)), n(String(one.rejected)), n(String(one.equivalent)),
-    n(one.through.length > 0 ? h("span", { class: "fail" }, String(one.through.length)) : "0"), one.through.length > 0 ? rowLink(view, one.through[0]) : ""]);
+  const sorted = [...counts.names].sort((a, b) => b.through.length - a.through.length);
+  const lines = sorted.slice(0, CORRECT_LINES).map((one) => [
+    one.name, n(String(one.rejected + one.through.length)), n(String(one.rejected)), n(String(one.equivalent)),
+    n(one.through.length > 0 ? h("span", { class: "fail" }, String(one.through.length)) : "0"),
+    one.through.length > 0 ? rowLink(view, one.through[0]) : ""]);
   return h("details", { id: "correct-mutants", open: sums.through > 0 },
-    h("summary", {}, `Proof that the check can fail: ${sums.tried} wrong outputs tried in ${plural(counts.proved, "case")}, ${sums.rejected} rejected, ${sums.through} let through`),
-    h("p", { class: "soft" }, `A wrong output is what a kernel with one mistake would leave. ${sums.equivalent} more were not tried, since they leave their case's exact result as it is. A case's variants share its check, so each counts once a case.`),
-    table("wrong outputs", ["wrong output", n("cases tried"), n("rejected"), n("equivalent"), n("let through"), "in"], lines),
-    sorted.length > lines.length ? h("p", {}, `And ${sorted.length - lines.length} more.`) : null);
+    h("summary", {},
+      `Proof that the check can fail: ${sums.tried} wrong outputs tried in ${plural(counts.proved, "case")}, `
+        + `${sums.rejected} rejected, ${sums.through} let through`),
+    h("p", { class: "soft" },
+      `A wrong output is what a kernel with one mistake would leave. ${sums.equivalent} more were not tried, since `
+        + "they leave their case's exact result as it is. A case's variants share its check, so each counts once a "
+        + "case."),
+    table("wrong outputs", ["wrong output", n("cases tried"), n("rejected"), n("equivalent"), n("let through"), "in"],
+      lines),
+    andMore(sorted, lines, ""));
 }

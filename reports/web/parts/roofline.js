@@ -1,6 +1,8 @@
-// Roofline: FLOP rates over arithmetic intensity, under the ceilings of the run; and what reaches no FLOPs, by bandwidth.
+// Roofline: FLOP rates over arithmetic intensity, under the ceilings of the run; and what reaches no FLOPs, by
+// bandwidth.
 PARTS.push({ id: "roofline", order: 40, title: "Roofline",
-  about: "How fast rows compute for the bytes that they move, below the best that anything reached on this device in this run.",
+  about: "How fast rows compute for the bytes that they move, below the best that anything reached on this device in "
+    + "this run.",
   render: renderRoofline });
 
 const ROOFLINE_POINTS = 3000;
@@ -19,9 +21,10 @@ function renderRoofline(root, view) {
     h("div", { class: "switches" }, choiceButtons(view, "roofline", "a point is", [
       ["", "a row", "a case in one variant: all that the filters leave"],
       ["steps", "a step of one case", "each launch of the selected case's variants"]], isBySteps ? "steps" : "")),
-    caseChooser(view), rooflineSummary(view, roofs, items, isBySteps)]);
+    caseChooser(view), rooflineSummary(view, items, isBySteps)]);
   if (onIt.length > 0) rooflineChart(root, view, onIt, roofs, isBySteps);
-  else root.append(h("p", { class: "note" }, isBySteps ? "None of this case's steps has FLOPs and a time." : "None of these rows has FLOPs, a time and bytes."));
+  else root.append(h("p", { class: "note" },
+    isBySteps ? "None of this case's steps has FLOPs and a time." : "None of these rows has FLOPs, a time and bytes."));
   rooflineNotes(root, view, items, left, isBySteps);
   if (onIt.length > 0) rooflineTable(root, view, onIt, isBySteps);
   if (withoutFlops.length > 0) bandwidthChart(root, view, withoutFlops, roofs, isBySteps);
@@ -39,66 +42,66 @@ function rooflineRoofs(report) {
   return { gbps: usable(ceilings.bandwidth_gbps), rates: new Map(rates), reason };
 }
 
-// Bytes that crossed to and from HBM while the clock ran: what is written back later is not among them.
-function rooflineRowBytes(row) {
-  if (isKnown(row.measured_bytes)) return { bytes: row.measured_bytes - (row.dram_late_write_bytes ?? 0), isCounted: true };
-  return { bytes: row.bytes_modelled, isCounted: false };
-}
-
-function rooflineItem(row, { name, flops, us, bytes, isCounted, step = null }) {
-  const isComplete = flops > 0 && isKnown(bytes) && bytes > 0;
-  return { row, name, step, flops, us, bytes, isCounted, isHot: row.cache === "hot", tflops: flops > 0 ? flops / us / 1e6 : null,
-    gbps: isKnown(bytes) ? bytes / us / 1e3 : null, x: isComplete ? flops / bytes : null };
+// A row, or one of its steps. Bytes are those that crossed while the clock ran: not what was written back later. A
+// step's are measured in its place in the plan.
+function rooflineItem(row, us, step = null) {
+  const own = step ?? row;
+  const { isMeasured } = own;
+  const flops = own.flops ?? 0;
+  const late = isMeasured && step === null ? row.dram_late_write_bytes ?? 0 : 0;
+  const bytes = isKnown(own.moved_bytes) ? own.moved_bytes - late : null;
+  return { row, step, flops, us, bytes, isMeasured, isHot: row.cache === "hot",
+    tflops: flops > 0 ? flops / us / 1e6 : null,
+    gbps: isKnown(bytes) ? bytes / us / 1e3 : null, x: flops > 0 && bytes > 0 ? flops / bytes : null };
 }
 
 function rooflineRowItems(rows) {
   const timed = rows.filter(isTimed);
-  const names = shortCaseNames(timed.length <= 1000 ? timed.filter((row) => row.flops > 0).map((row) => row.case_id) : []);
-  const items = timed.map((row) => rooflineItem(row, { name: names.get(row.case_id) ?? row.op, flops: row.flops ?? 0, us: row.median_us, ...rooflineRowBytes(row) }));
-  return { items, left: rows.length - timed.length };
+  return { items: timed.map((row) => rooflineItem(row, row.median_us)), left: rows.length - timed.length };
 }
 
-// A step's bytes are those that crossed while it ran in its place, by the counters; otherwise those that it declares.
 function rooflineStepItems(group) {
-  let left = 0;
-  const items = group.rows.filter((row) => row.verdict === "pass").flatMap((row) => row.steps.flatMap((step) => {
-    if (!isKnown(step.time_us) || step.time_us <= 0) {
-      ++left;
-      return [];
-    }
-    const isCounted = isKnown(step.dram_read_bytes) && isKnown(step.dram_write_bytes);
-    const bytes = isCounted ? step.dram_read_bytes + step.dram_write_bytes : (step.bytes_read ?? 0) + (step.bytes_written ?? 0);
-    return [rooflineItem(row, { name: step.name, flops: step.flops ?? 0, us: step.time_us, bytes, isCounted, step })];
-  }));
-  return { items, left };
+  const all = group.rows.filter((row) => row.verdict === "pass")
+    .flatMap((row) => row.steps.map((step) => ({ row, step })));
+  const timed = all.filter(({ step }) => step.time_us > 0);
+  const items = timed.map(({ row, step }) => rooflineItem(row, step.time_us, step));
+  return { items, left: all.length - timed.length };
 }
 
 // What the roofs allow at the item's intensity. L2 may serve hot rows, so that no bandwidth roof applies to them.
 function judgeByRoofs(item, roofs) {
   const rate = roofs.rates.get(item.row.dtype)?.value ?? null;
   const byBytes = isKnown(item.x) && roofs.gbps && !item.isHot ? item.x * roofs.gbps.value / 1e3 : null;
-  item.roof = [rate, byBytes].filter(isKnown).reduce((low, value) => (low === null ? value : Math.min(low, value)), null);
+  item.roof = [rate, byBytes].filter(isKnown)
+    .reduce((low, value) => (low === null ? value : Math.min(low, value)), null);
   if (rate === null && !item.isHot) item.roof = null;  // the other roof may be the lower one
   item.bound = item.roof === null ? null : item.roof === byBytes ? "bandwidth" : "rate";
   item.roof_share = item.roof === null || item.tflops === null ? null : item.tflops / item.roof;
 }
 
-const byteKind = (item) => (item.isCounted ? "counted" : "modelled");
-
 // --- in words ---
 
-function rooflineSummary(view, roofs, items, isBySteps) {
+function rooflineSummary(view, items, isBySteps) {
   const own = items.filter((item) => view.selected.rows.includes(item.row));
   if (own.length === 0) return h("p", { class: "note" }, "The selected case has no row that passed and was timed.");
-  if (isBySteps) return h("p", {}, `${plural(own.length, "step")} of ${[...new Set(own.map((item) => item.row.variant))].join(", ")}. The larger a point, the more of its variant's time it takes.`);
-  const judged = own.map((item) => h("li", {}, h("strong", {}, variantLink(view, item.row)), ": ", roofSentence(item)));
-  return h("ul", { class: "verdicts" }, judged);
+  if (isBySteps) {
+    const variants = distinct(own, (item) => item.row.variant).join(", ");
+    return h("p", {},
+      `${plural(own.length, "step")} of ${variants}. The larger a point, the more of its variant's time it takes.`);
+  }
+  return h("ul", { class: "verdicts" }, own.map((item) =>
+    h("li", {}, h("strong", {}, rowLink(view, item.row, item.row.variant)), ": ", roofSentence(item))));
 }
 
+const floorText = (row) => (isKnown(row.floor_share) ? `${formatPercent(row.floor_share)} of the floor` : null);
+
 function roofSentence(item) {
-  if (item.flops === 0) return `no matrix product, so no FLOPs: below, by bandwidth${isKnown(item.row.floor_share) ? `, at ${formatPercent(item.row.floor_share)} of the floor` : ""}`;
+  if (item.flops === 0) {
+    const share = floorText(item.row);
+    return `no matrix product, so no FLOPs: below, by bandwidth${share === null ? "" : `, at ${share}`}`;
+  }
   if (!isKnown(item.x)) return `${fourDigits(item.tflops)} TFLOP/s; its bytes are not known`;
-  const start = `${fourDigits(item.tflops)} TFLOP/s at ${fourDigits(item.x)} FLOP per ${byteKind(item)} byte`;
+  const start = `${fourDigits(item.tflops)} TFLOP/s at ${fourDigits(item.x)} FLOP per ${bytesKind(item)} byte`;
   if (item.roof === null) return `${start}; no roof is known for ${item.row.dtype}`;
   const roof = item.bound === "bandwidth" ? "bandwidth roof at that intensity" : `${item.row.dtype} rate roof`;
   const hot = item.isHot ? ". Hot: L2 may serve it, so no bandwidth roof applies" : "";
@@ -110,79 +113,107 @@ function rooflineNotes(root, view, items, left, isBySteps) {
   const say = (count, text) => (count > 0 ? `${plural(count, noun)} ${text}` : null);
   const withFlops = items.filter((item) => item.flops > 0);
   const notes = [
-    "Filled: bytes were counted on the GPU. Hollow: bytes are what the steps declare; L2 may have served some, so that a hollow point may lie left of where it belongs, and above a roof.",
-    isBySteps ? "A step's bytes are those that crossed while it ran: part may be what earlier steps left in L2." : "Counted bytes are without those that were written back after the clock had stopped.",
+    "Filled: bytes are measured. Hollow: they are modelled; L2 may have served some, so that a hollow point may lie "
+      + "left of where it belongs, and above a roof.",
+    isBySteps ? "A step's bytes are those that crossed while it ran: part may be what earlier steps left in L2."
+      : "Measured bytes are without those that were written back after the clock had stopped.",
     say(left, isBySteps ? "without a time are left out." : "did not pass or have no median: left out."),
     say(items.length - withFlops.length, "without FLOPs cannot be on a roofline: they are below, by bandwidth."),
-    say(withFlops.filter((item) => !isKnown(item.x)).length, "with FLOPs have neither counted nor modelled bytes: left out."),
-    say(withFlops.filter((item) => item.isHot).length, "measured hot: L2 may serve them, so the bandwidth roof does not apply, and they are drawn pale."),
-    say(items.filter((item) => item.roof_share > 1.001 && item.isCounted).length, "with counted bytes lie above a roof: short kernels' bytes are blurred by the counters' own, and a run that was cut off has the roofs that it began with."),
-    items.filter((item) => isKnown(item.x)).length > ROOFLINE_POINTS ? `Of the points ${ROOFLINE_POINTS} are drawn, spread evenly over the rows: filters show fewer.` : null];
+    say(withFlops.filter((item) => !isKnown(item.x)).length,
+      "with FLOPs have neither measured nor modelled bytes: left out."),
+    say(withFlops.filter((item) => item.isHot).length,
+      "ran hot: L2 may serve them, so the bandwidth roof does not apply, and they are drawn pale."),
+    say(items.filter((item) => item.roof_share > 1.001 && item.isMeasured).length,
+      "with measured bytes lie above a roof: short kernels' bytes are blurred by the counters' own, and a run that "
+        + "was cut off has the roofs that it began with."),
+    items.filter((item) => isKnown(item.x)).length > ROOFLINE_POINTS
+      ? `Of the points ${ROOFLINE_POINTS} are drawn, spread evenly over the rows: filters show fewer.` : null];
   root.append(h("p", { class: "soft small" }, notes.filter(Boolean).join(" ")));
 }
 
 function rooflineCeilings(root, roofs) {
-  const lines = [["bandwidth", roofs.gbps ? `${fourDigits(roofs.gbps.value)} GB/s` : { text: NONE, title: roofs.reason }, roofs.gbps ? breakable(roofs.gbps.by ?? NONE) : `not known: ${roofs.reason}`],
-    ...[...roofs.rates].map(([dtype, one]) => [`rate, ${dtype}`, `${fourDigits(one.value)} TFLOP/s`, breakable(one.by ?? NONE)])];
-  if (roofs.rates.size === 0) lines.push(["rate", NONE, "not known: no product has run"]);
-  root.append(h("details", { id: "roofs" }, h("summary", {}, "The roofs, and who reached them"), table("ceilings", [{ text: "roof", title: WORDS.ceiling }, "value", "reached by"], lines)));
+  const { gbps, rates, reason } = roofs;
+  const line = (name, one, unit) => [name, `${fourDigits(one.value)} ${unit}`, breakable(one.by ?? NONE)];
+  const lines = [
+    gbps ? line("bandwidth", gbps, "GB/s") : ["bandwidth", { text: NONE, title: reason }, `not known: ${reason}`],
+    ...[...rates].map(([dtype, one]) => line(`rate, ${dtype}`, one, "TFLOP/s"))];
+  if (rates.size === 0) lines.push(["rate", NONE, "not known: no product has run"]);
+  root.append(h("details", { id: "roofs" }, h("summary", {}, "The roofs, and who reached them"),
+    table("ceilings", [{ text: "roof", title: WORDS.ceiling }, "value", "reached by"], lines)));
 }
 
 // --- charts ---
 
 function rooflineChart(root, view, all, roofs, isBySteps) {
   const items = thinned(all, ROOFLINE_POINTS);
-  const dtypes = [...roofs.rates].filter(([dtype]) => items.some((item) => item.row.dtype === dtype)).sort(([, a], [, b]) => b.value - a.value);
+  const dtypes = [...roofs.rates].filter(([dtype]) => items.some((item) => item.row.dtype === dtype))
+    .sort(([, a], [, b]) => b.value - a.value);
   const best = dtypes[0]?.[1].value ?? largest(items.map((item) => item.tflops));
   const memory = items.every((item) => item.row.backend === "cpu") ? "memory" : "HBM";
   const ridge = roofs.gbps ? best / roofs.gbps.value * 1e3 : null;
   const low = smallest([...items.map((item) => item.x), ridge === null ? Infinity : ridge / 4]);
   const high = largest([...items.map((item) => item.x), ridge === null ? 0 : ridge * 6]);
-  const xAxis = { ...logAxis(`FLOP per byte of ${memory}`, [low, high], { room: 0.03 }), nameLocation: "middle", nameGap: 28 };
+  const xAxis = { ...logAxis(`FLOP per byte of ${memory}`, [low, high], { room: 0.03 }), nameLocation: "middle",
+    nameGap: 28 };
   const lowest = smallest(items.map((item) => item.tflops));
   const yAxis = { ...logAxis("TFLOP/s", [lowest, best * 1.6]), nameLocation: "middle", nameGap: 44 };
   const middle = Math.sqrt(low * high);
-  const names = items.length <= ROOFLINE_NAMES;
+  const names = rooflineNames(items);
   const chosen = new Set(view.selected.rows);
-  const share = (item) => item.us / item.row.steps.reduce((sum, step) => sum + (step.time_us ?? 0), 0);
-  const point = (item) => {
+  const share = (item) => item.us / sumOf(item.row.steps.map((step) => step.time_us));
+  const point = (item, at) => {
     const { color } = variantStyle(view.report, item.row.variant);
     const isChosen = !isBySteps && chosen.has(item.row);
-    return { value: [item.x, item.tflops], row: item.row.index, name: item.name,
+    return { value: [item.x, item.tflops], row: item.row.index, at,
       symbolSize: isBySteps ? 8 + 26 * Math.sqrt(share(item)) : isChosen ? 16 : 10,
-      itemStyle: { color: item.isCounted ? color : "transparent", borderColor: isChosen ? cssColor("--ink") : color, borderWidth: isChosen || !item.isCounted ? 2 : 0, opacity: item.isHot ? 0.45 : 1 },
-      label: { show: names, formatter: clipped(item.name, 32), position: item.x > middle ? "left" : "right" } };
+      itemStyle: { color: item.isMeasured ? color : "transparent", borderColor: isChosen ? cssColor("--ink") : color,
+        borderWidth: isChosen || !item.isMeasured ? 2 : 0, opacity: item.isHot ? 0.45 : 1 },
+      label: { show: items.length <= ROOFLINE_NAMES, formatter: plainText(clipped(names.get(item), 32)),
+        position: item.x > middle ? "left" : "right" } };
   };
-  const variants = [...new Set(items.map((item) => item.row.variant))];
+  const variants = distinct(items, (item) => item.row.variant);
+  const points = items.map(point);
   const series = variants.map((variant) => {
-    const own = items.filter((item) => item.row.variant === variant);
+    const own = points.filter((one, i) => items[i].row.variant === variant);
     const { color, symbol } = variantStyle(view.report, variant);
-    return { type: "scatter", name: variant, symbol, itemStyle: { color }, data: own.map(point), z: 3, labelLayout: { hideOverlap: true },
-      label: { color: cssColor("--soft"), fontSize: 11, textBorderColor: cssColor("--paper"), textBorderWidth: 2 }, items: own };
+    return { type: "scatter", name: variant, symbol, itemStyle: { color }, data: own, z: 3,
+      labelLayout: { hideOverlap: true },
+      label: { color: cssColor("--soft"), fontSize: 11, textBorderColor: cssColor("--paper"), textBorderWidth: 2 } };
   });
-  drawChart(root, `Roofline: ${plural(items.length, isBySteps ? "step" : "row")} of ${variants.join(", ")} by FLOP per byte and TFLOP/s`, {
-    grid: { left: 66, right: 24, top: 40, bottom: 48 }, legend: { top: 4, left: 0, right: 50, data: variants },
-    xAxis, yAxis, series: [...roofSeries(roofs, dtypes, low, high, yAxis), ...(isBySteps ? [] : caseLines(items)), ...series.map(({ items: own, ...one }) => one)],
-    tooltip: { trigger: "item", formatter: (of) => roofTip(series.find((one) => one.name === of.seriesName)?.items[of.dataIndex], of) } },
-  { height: 480, onclick: (of) => of.data?.row !== undefined && view.open(view.report.rows[of.data.row]) });
+  const count = plural(items.length, isBySteps ? "step" : "row");
+  drawChart(root, `Roofline: ${count} of ${variants.join(", ")} by FLOP per byte and TFLOP/s`, {
+    grid: { left: 66, right: 24, top: 40, bottom: 48 }, legend: { data: variants }, xAxis, yAxis,
+    series: [...roofSeries(roofs, dtypes, low, high, yAxis), ...(isBySteps ? [] : caseLines(items)), ...series],
+  }, { height: 480, tip: (of) => roofTip(items[of.data?.at], of), onclick: opensRow(view) });
+}
+
+// What stands beside a point: colours tell variants.
+function rooflineNames(items) {
+  const groups = groupByCase(items.map((item) => item.row));
+  const names = shortNames(groups);
+  const byKey = new Map(groups.map((group, i) => [group.key, names[i]]));
+  return new Map(items.map((item) => [item, item.step?.name ?? byKey.get(item.row.key)]));
 }
 
 // The bandwidth roof up to the highest ridge, and one rate roof for each dtype.
 function roofSeries(roofs, dtypes, low, high, yAxis) {
   const ink = cssColor("--ink");
-  const line = (name, data, type, label) => ({ type: "line", name, data, symbol: "none", silent: true, z: 2, lineStyle: { color: ink, width: 1.5, type },
+  const line = (name, data, type, label) => ({ type: "line", name, data, symbol: "none", silent: true, z: 2,
+    lineStyle: { color: ink, width: 1.5, type },
     endLabel: { show: true, formatter: label, color: ink, fontSize: 11, align: "right" } });
   const series = [];
   const slope = roofs.gbps ? roofs.gbps.value / 1e3 : null;
   if (slope !== null) {
     const top = dtypes.length > 0 ? dtypes[0][1].value / slope : high;
     const start = Math.max(low, (yAxis.min ?? 0) / slope);
-    const one = line("bandwidth roof", [[start, start * slope], [top, top * slope]], "solid", `${fourDigits(roofs.gbps.value)} GB/s, ${roofBy(roofs.gbps)}`);
+    const one = line("bandwidth roof", [[start, start * slope], [top, top * slope]], "solid",
+      `${fourDigits(roofs.gbps.value)} GB/s, ${roofBy(roofs.gbps)}`);
     series.push({ ...one, endLabel: { ...one.endLabel, offset: [-14, -12] } });
   }
   dtypes.forEach(([dtype, rate], i) => {
     const start = slope === null ? low : rate.value / slope;
-    const one = line(`rate roof, ${dtype}`, [[Math.max(start, low), rate.value], [high, rate.value]], ["solid", "dashed", "dotted"][i % 3], `${dtype}: ${fourDigits(rate.value)} TFLOP/s, ${roofBy(rate)}`);
+    const one = line(`rate roof, ${dtype}`, [[Math.max(start, low), rate.value], [high, rate.value]],
+      ["solid", "dashed", "dotted"][i % 3], `${dtype}: ${fourDigits(rate.value)} TFLOP/s, ${roofBy(rate)}`);
     // Names of roofs that lie close together stand above one another.
     const close = dtypes.slice(i + 1).filter(([, lower]) => lower.value > rate.value / 1.4).length;
     series.push({ ...one, endLabel: { ...one.endLabel, offset: [-8, -10 - 14 * close] } });
@@ -192,94 +223,115 @@ function roofSeries(roofs, dtypes, low, high, yAxis) {
 
 // Who reached a roof, without the case: it stands in the table below.
 function roofBy(one) {
-  return clipped(String(one.by ?? "").split(" of ")[0], 40);
+  return plainText(clipped(String(one.by ?? "").split(" of ")[0], 40));
 }
 
 // A thin line from variant to variant of one case: what fusing moves.
 function caseLines(items) {
-  const cases = new Map();
-  for (const item of items) {
-    const key = item.row.key;
-    cases.set(key, [...(cases.get(key) ?? []), [item.x, item.tflops]]);
-  }
-  if (cases.size > 30) return [];
-  return [...cases.values()].filter((points) => points.length > 1).map((data) => ({ type: "line", name: "one case", data, symbol: "none", silent: true, z: 1,
+  const cases = [...groupBy(items, (item) => item.row.key).values()];
+  if (cases.length > 30) return [];
+  return cases.filter((own) => own.length > 1).map((own) => ({
+    type: "line", name: "one case", data: own.map((item) => [item.x, item.tflops]), symbol: "none", silent: true, z: 1,
     lineStyle: { color: cssColor("--soft"), width: 1, opacity: 0.5 }, tooltip: { show: false } }));
 }
 
 function roofTip(item, of) {
   if (!item) return of.seriesName;
-  const lines = [`${item.row.variant}${item.step ? `: ${item.step.name}` : ""}`, item.row.case_id, item.row.mode];
-  if (item.step) lines.push(`kernel ${item.step.kernel}`);
-  lines.push(`${formatTime(item.us)}, ${fourDigits(item.flops / 1e9)} GFLOP, ${formatBytes(item.bytes)} ${byteKind(item)}`);
-  lines.push(`${fourDigits(item.x)} FLOP per byte, ${fourDigits(item.tflops)} TFLOP/s, ${fourDigits(item.gbps)} GB/s`);
-  if (item.roof !== null) lines.push(`${formatPercent(item.roof_share)} of its roof (${item.bound}, ${fourDigits(item.roof)} TFLOP/s)`);
-  if (!item.step && isKnown(item.row.floor_share)) lines.push(`${formatPercent(item.row.floor_share)} of the floor`);
-  lines.push("click: its line in the table");
-  return lines.join("\n");
+  const { row, step } = item;
+  return [step ? `${row.variant}: ${step.name}` : row.variant, row.case_id, row.mode,
+    step ? `kernel ${step.kernel}` : null,
+    `${formatTime(item.us)}, ${fourDigits(item.flops / 1e9)} GFLOP, ${formatBytes(item.bytes)} ${bytesKind(item)}`,
+    `${fourDigits(item.x)} FLOP per byte, ${fourDigits(item.tflops)} TFLOP/s, ${fourDigits(item.gbps)} GB/s`,
+    item.roof === null ? null
+      : `${formatPercent(item.roof_share)} of its roof (${item.bound}, ${fourDigits(item.roof)} TFLOP/s)`,
+    step ? null : floorText(row), "click: its line in the table"].filter(Boolean).join("\n");
+}
+
+// How a table's line begins, and how it ends: steps have no share of the floor.
+function itemHeads(report, isBySteps, heads) {
+  return isBySteps ? ["variant", "step", ...heads]
+    : ["case", "mode", "variant", ...heads, n("share of floor", columnHelp(report, "floor_share"))];
+}
+
+function itemLine(view, { row, step }, cells) {
+  const link = rowLink(view, row, row.variant);
+  return step ? [link, step.name, ...cells]
+    : [breakable(row.case_id), row.mode, link, ...cells, columnCell(view.report, row, "floor_share", formatPercent)];
 }
 
 function rooflineTable(root, view, items, isBySteps) {
   const report = view.report;
-  const heads = [...(isBySteps ? ["variant", "step"] : ["case", "mode", "variant"]), numberCell("time \u00b5s"), numberCell("GFLOP"), numberCell("MB"), "bytes are",
-    numberCell("FLOP/byte", WORDS["arithmetic intensity"]), numberCell("TFLOP/s", isBySteps ? null : columnHelp(report, "tflops")), numberCell("GB/s", "those bytes over the time"),
-    "roof", numberCell("of its roof", "TFLOP/s over the lower of the two roofs at its intensity"), ...(isBySteps ? [] : [numberCell("share of floor", columnHelp(report, "floor_share"))])];
+  const heads = itemHeads(report, isBySteps, [n("time \u00b5s"), n("GFLOP"), n("MB"), "bytes are",
+    n("FLOP/byte", WORDS["arithmetic intensity"]), n("TFLOP/s", isBySteps ? null : columnHelp(report, "tflops")),
+    n("GB/s", "those bytes over the time"), "roof",
+    n("of its roof", "TFLOP/s over the lower of the two roofs at its intensity")]);
   const chosen = new Set(view.selected.rows);
-  const first = isBySteps ? items : [...items.filter((item) => chosen.has(item.row)), ...items.filter((item) => !chosen.has(item.row))];
-  const lines = first.slice(0, ROOFLINE_LINES).map((item) => [
-    ...(isBySteps ? [variantLink(view, item.row), item.step.name] : [breakable(item.row.case_id), item.row.mode, variantLink(view, item.row)]),
-    numberCell(formatUs(item.us)), numberCell(fourDigits(item.flops / 1e9)), numberCell(formatMb(item.bytes)), item.isCounted ? "counted" : { text: "modelled", title: isBySteps ? item.step.traffic_reason : item.row.traffic_reason },
-    numberCell(fourDigits(item.x)), numberCell(fourDigits(item.tflops)), numberCell(fourDigits(item.gbps)), item.bound ?? { text: NONE, title: `no roof is known for ${item.row.dtype}` }, numberCell(formatPercent(item.roof_share)),
-    ...(isBySteps ? [] : [columnCell(report, item.row, "floor_share", formatPercent)])]);
-  const rest = items.length - lines.length;
-  root.append(h("details", { id: "roofline-figures" }, h("summary", {}, "Figures of the roofline"), table("figures of the roofline", heads, lines),
-    rest > 0 ? h("p", { class: "soft" }, `${rest} more: filters show fewer; results.csv has all.`) : null));
+  const first = [...items.filter((item) => chosen.has(item.row)), ...items.filter((item) => !chosen.has(item.row))];
+  const lines = first.slice(0, ROOFLINE_LINES).map((item) => itemLine(view, item, [
+    n(fourDigits(item.us)), n(fourDigits(item.flops / 1e9)), n(formatMb(item.bytes)),
+    { text: bytesKind(item), title: item.isMeasured ? null : (item.step ?? item.row).traffic_reason },
+    n(fourDigits(item.x)), n(fourDigits(item.tflops)), n(fourDigits(item.gbps)),
+    item.bound ?? { text: NONE, title: `no roof is known for ${item.row.dtype}` }, n(formatPercent(item.roof_share))]));
+  root.append(h("details", { id: "roofline-figures" }, h("summary", {}, "Figures of the roofline"),
+    table("figures of the roofline", heads, lines), andMore(items, lines)));
 }
 
 // --- what has no FLOPs ---
 
-// Bars: bytes that the op needs over the time (a step: that it declares). Marks: bytes that crossed over the time.
+// Bars: the op's compulsory bytes over the time (a step's: modelled). Marks: measured bytes over the time.
 function bandwidthChart(root, view, items, roofs, isBySteps) {
   const hot = items.filter((item) => item.isHot).length;
   const all = items.filter((item) => !item.isHot);
   const shown = all.slice(0, ROOFLINE_BARS);
   append(root, [h("h3", {}, "Without FLOPs: by bandwidth"), h("p", { class: "soft" },
-    isBySteps ? "Bars: bytes that the step declares, over its time. Marks: bytes that crossed while it ran."
-      : "Bars: bytes that the op needs, over the median: long is fast. Marks: bytes that the variant moved, over the median: a mark far beyond its bar is traffic that fusing could save.",
-    hot > 0 ? ` ${plural(hot, isBySteps ? "step" : "row")} measured hot: L2 may serve them, so no bandwidth is known.` : "",
+    isBySteps ? "Bars: modelled bytes of the step, over its time. Marks: measured bytes."
+      : "Bars: compulsory bytes, over the median: long is fast. Marks: measured bytes, over the median: a mark far "
+        + "beyond its bar is traffic that fusing could save.",
+    hot > 0 ? ` ${plural(hot, isBySteps ? "step" : "row")} ran hot: L2 may serve them, so no bandwidth is known.` : "",
     all.length > shown.length ? ` The first ${shown.length} of ${all.length} are drawn: filters show others.` : "")]);
   if (shown.length === 0) return;
-  const names = isBySteps ? null : shortCaseNames(shown.map((item) => item.row.case_id));
-  const modes = new Set(shown.map((item) => item.row.mode)).size;
-  const name = (item) => (isBySteps ? `${item.row.variant}: ${item.name}` : `${names.get(item.row.case_id)}${modes > 1 ? `, ${item.row.mode}` : ""}, ${item.row.variant}`);
-  const useful = (item) => (isBySteps ? (item.step.bytes_read + item.step.bytes_written) / item.us / 1e3 : item.row.gbps);
-  const variants = [...new Set(shown.map((item) => item.row.variant))];
+  const names = isBySteps ? shown.map((item) => `${item.row.variant}: ${item.step.name}`)
+    : shortNames(shown.map((item) => item.row));
+  const useful = (item) => (isBySteps ? item.step.bytes_modelled / item.us / 1e3 : item.row.gbps);
+  const variants = distinct(shown, (item) => item.row.variant);
   const ink = cssColor("--ink");
-  const series = variants.map((variant) => ({ type: "bar", name: variant, stack: "one", barMaxWidth: 14, itemStyle: { color: variantStyle(view.report, variant).color },
-    data: shown.map((item) => (item.row.variant === variant && isKnown(useful(item)) ? { value: useful(item), row: item.row.index } : null)) }));
-  series.push({ type: "scatter", name: "moved", symbol: "diamond", symbolSize: 9, z: 4, itemStyle: { color: ink, borderColor: cssColor("--paper"), borderWidth: 1 },
-    data: shown.map((item, i) => (isKnown(item.gbps) && item.isCounted ? { value: [item.gbps, i], row: item.row.index } : null)).filter(Boolean) });
-  if (roofs.gbps) series[0].markLine = { silent: true, symbol: "none", lineStyle: { color: ink, type: "solid" }, data: [{ xAxis: roofs.gbps.value }],
-    label: { formatter: `${fourDigits(roofs.gbps.value)} GB/s, ${roofBy(roofs.gbps)}`, color: ink, position: "start", align: "right" } };
-  const width = Math.min(0.42 * root.clientWidth, 16 + 6.3 * largest(shown.map((item) => name(item).length)));
-  const most = largest([roofs.gbps?.value ?? 0, ...shown.map((item) => Math.max(item.isCounted ? item.gbps ?? 0 : 0, useful(item) ?? 0))]);
+  const series = variants.map((variant) => ({ type: "bar", name: variant, stack: "one", barMaxWidth: 14,
+    itemStyle: { color: variantStyle(view.report, variant).color },
+    data: shown.map((item) => (item.row.variant === variant && isKnown(useful(item))
+      ? { value: useful(item), row: item.row.index } : null)) }));
+  series.push({ type: "scatter", name: "measured", symbol: "diamond", symbolSize: 9, z: 4,
+    itemStyle: { color: ink, borderColor: cssColor("--paper"), borderWidth: 1 },
+    data: shown.map((item, i) => ({ value: [item.gbps, i], row: item.row.index }))
+      .filter((one, i) => isKnown(shown[i].gbps) && shown[i].isMeasured) });
+  const said = (roof) => ({ formatter: `${fourDigits(roof.value)} GB/s, ${roofBy(roof)}`, color: ink, position: "start",
+    align: "right" });
+  if (roofs.gbps) series[0].markLine = lineAt({ xAxis: roofs.gbps.value }, "--ink", { label: said(roofs.gbps) });
+  const { room, axis } = nameAxis(names, 0.42 * root.clientWidth);
+  const most = largest([roofs.gbps?.value ?? 0,
+    ...shown.map((item) => Math.max(item.isMeasured ? item.gbps ?? 0 : 0, useful(item) ?? 0))]);
+  const round = 10 ** Math.floor(Math.log10(most) - 1);
   const tip = (of) => {
-    const item = shown[of.seriesType === "scatter" ? of.value[1] : of.dataIndex];
-    return [name(item), item.row.case_id, item.row.mode, item.step ? `kernel ${item.step.kernel}` : null, formatTime(item.us), `${isBySteps ? "declared" : "needed"}: ${fourDigits(useful(item))} GB/s`,
-      `moved (${byteKind(item)}): ${fourDigits(item.gbps)} GB/s, ${formatBytes(item.bytes)}`, !item.step && isKnown(item.row.floor_share) ? `${formatPercent(item.row.floor_share)} of the floor` : null].filter(Boolean).join("\n");
+    const at = of.seriesType === "scatter" ? of.value[1] : of.dataIndex;
+    const item = shown[at];
+    return [names[at], item.row.case_id, item.row.mode, item.step ? `kernel ${item.step.kernel}` : null,
+      formatTime(item.us), `${isBySteps ? "modelled" : "compulsory"}: ${fourDigits(useful(item))} GB/s`,
+      `moved (${bytesKind(item)}): ${fourDigits(item.gbps)} GB/s, ${formatBytes(item.bytes)}`,
+      item.step ? null : floorText(item.row)].filter(Boolean).join("\n");
   };
-  drawChart(root, `Achieved GB/s of ${plural(shown.length, isBySteps ? "step" : "row")} without FLOPs against the bandwidth ceiling`, {
-    grid: { left: width, right: 40, top: 58, bottom: 44 }, legend: { top: 4, left: 0, right: 50, data: [...variants, "moved"] },
-    xAxis: { type: "value", name: "GB/s", min: 0, max: Math.ceil(most * 1.02 / 10 ** Math.floor(Math.log10(most) - 1)) * 10 ** Math.floor(Math.log10(most) - 1), nameLocation: "middle", nameGap: 26 },
-    yAxis: { type: "category", inverse: true, data: shown.map(name), axisTick: { show: false }, axisLabel: { width: width - 12, overflow: "truncate", interval: 0, fontSize: 11 } },
-    series, tooltip: { trigger: "item", formatter: tip } },
-  { height: 110 + 19 * shown.length, onclick: (of) => of.data?.row !== undefined && view.open(view.report.rows[of.data.row]) });
+  const count = plural(shown.length, isBySteps ? "step" : "row");
+  drawChart(root, `Achieved GB/s of ${count} without FLOPs against the bandwidth ceiling`, {
+    grid: { left: room, right: 40, top: 58, bottom: 44 }, legend: { data: [...variants, "measured"] },
+    xAxis: { type: "value", name: "GB/s", min: 0, max: Math.ceil((most * 1.02) / round) * round,
+      nameLocation: "middle", nameGap: 26 },
+    yAxis: axis, series,
+  }, { height: 110 + 19 * shown.length, tip, onclick: opensRow(view) });
 
-  const heads = [...(isBySteps ? ["variant", "step"] : ["case", "mode", "variant"]), numberCell("time \u00b5s"), numberCell(isBySteps ? "declared GB/s" : "needed GB/s", isBySteps ? null : columnHelp(view.report, "gbps")),
-    numberCell("moved GB/s"), "bytes are", ...(isBySteps ? [] : [numberCell("share of floor", columnHelp(view.report, "floor_share"))])];
-  const lines = items.slice(0, ROOFLINE_LINES).map((item) => [...(isBySteps ? [variantLink(view, item.row), item.name] : [breakable(item.row.case_id), item.row.mode, variantLink(view, item.row)]),
-    numberCell(formatUs(item.us)), isBySteps ? numberCell(fourDigits(useful(item))) : columnCell(view.report, item.row, "gbps"), numberCell(fourDigits(item.gbps)), byteKind(item),
-    ...(isBySteps ? [] : [columnCell(view.report, item.row, "floor_share", formatPercent)])]);
-  root.append(h("details", { id: "bandwidth-figures" }, h("summary", {}, "Figures of the bandwidth chart"), table("figures of the bandwidth chart", heads, lines),
-    items.length > lines.length ? h("p", { class: "soft" }, `${items.length - lines.length} more: filters show fewer; results.csv has all.`) : null));
+  const heads = itemHeads(view.report, isBySteps, [n("time \u00b5s"),
+    isBySteps ? n("modelled GB/s") : n("compulsory GB/s", columnHelp(view.report, "gbps")), n("moved GB/s"),
+    "bytes are"]);
+  const lines = items.slice(0, ROOFLINE_LINES).map((item) => itemLine(view, item, [n(fourDigits(item.us)),
+    isBySteps ? n(fourDigits(useful(item))) : columnCell(view.report, item.row, "gbps"),
+    n(fourDigits(item.gbps)), bytesKind(item)]));
+  root.append(h("details", { id: "bandwidth-figures" }, h("summary", {}, "Figures of the bandwidth chart"),
+    table("figures of the bandwidth chart", heads, lines), andMore(items, lines)));
 }

@@ -1,19 +1,23 @@
-// Every row that the filters leave. Only the lines in view are in the document, so that ten thousand rows scroll as ten do.
+// Every row that the filters leave. Only the lines in view are in the document, so that many rows scroll as ten do.
 
 const LINE_PX = 28;
 const LINES_BEYOND = 12; // drawn above and below what is in view
 const LINES_ON_PAPER = 300;
 const LINE_GROUPS = ["op", "variant", "verdict", "dtype", "mode", "case_id"];
-const USUAL_COLUMNS = ["case_id", "variant", "mode", "verdict", "median_us", "ci95_rel", "speedup_vs_cublas", "speedup_vs_naive", "floor_share",
-  "measured_bytes", "bytes_modelled", "error_share", "workspace_bytes", "launches"];
+const USUAL_COLUMNS = ["case_id", "variant", "mode", "verdict", "median_us", "ci95_rel", "speedup_vs_cublas",
+  "speedup_vs_naive", "floor_share", "measured_bytes", "bytes_modelled", "error_share", "workspace_bytes", "launches"];
 // What the page makes of other columns, and which it stands behind.
 const MADE_COLUMNS = [
   { after: "load", name: "mode", unit: "", description: "cache, graph and load together", reason: "" },
-  { after: "budget_max_abs", name: "error_share", unit: "", description: "the larger of rel_l2 and max_abs, each over its budget: up to 100% passes", reason: "check_reason" },
-  { after: "dram_write_bytes", name: "measured_bytes", unit: "bytes", description: "dram_read_bytes + dram_write_bytes: all that crossed to and from HBM", reason: "traffic_reason" },
+  { after: "budget_max_abs", name: "error_share", unit: "",
+    description: "the larger of rel_l2 and max_abs, each over its budget: up to 100% passes", reason: "check_reason" },
+  { after: "dram_write_bytes", name: "measured_bytes", unit: "bytes",
+    description: "dram_read_bytes + dram_write_bytes: all that crossed to and from HBM, by the counters",
+    reason: "traffic_reason" },
 ];
 const SHARE_DIGITS = { floor_share: 0, error_share: 0, ci95_rel: 2 };
-const SHOWN_UNITS = { us: "\u00b5s", bytes: "MB", FLOP: "GFLOP", C: "\u00b0C" };
+const SHOWN_UNITS = { bytes: "MB", FLOP: "GFLOP" };
+const shownUnit = (unit) => SHOWN_UNITS[unit] ?? unitText(unit);
 
 function allColumns(report) {
   return report.columns.flatMap((column) => [column, ...MADE_COLUMNS.filter((made) => made.after === column.name)]);
@@ -59,7 +63,9 @@ function figureText(column, object) {
   if (typeof value !== "number") return String(value);
   if (column.unit === "bytes") return formatMb(value);
   if (column.unit === "FLOP") return fourDigits(value / 1e9);
-  if (column.name.startsWith("speedup_")) return formatTimes(value, object[`${column.name}_lo`], object[`${column.name}_hi`]);
+  if (column.name.startsWith("speedup_")) {
+    return formatTimes(value, object[`${column.name}_lo`], object[`${column.name}_hi`]);
+  }
   const digits = SHARE_DIGITS[column.name];
   if (digits === undefined) return column.unit === "" ? plainFigure(value) : fourDigits(value);
   return digits > 0 ? `${(100 * value).toFixed(digits)}%` : value === Infinity ? "\u221e" : formatPercent(value);
@@ -70,8 +76,10 @@ function figureCell(report, column, object, columns, isFigure = column.unit !== 
   const value = object[column.name];
   const text = figureText(column, object);
   const css = typeof value === "number" ? "n" : null;
-  if (isMissing(value)) return { text, title: whyMissing(report, object, column, columns), class: isFigure ? "n soft" : "soft" };
-  const title = typeof value === "number" && column.unit ? `${value} ${column.unit}` : String(value);
+  if (isMissing(value)) {
+    return { text, title: whyMissing(report, object, column, columns), class: isFigure ? "n soft" : "soft" };
+  }
+  const title = typeof value === "number" && column.unit ? `${value} ${unitText(column.unit)}` : String(value);
   if (column.name === "verdict") return { text: verdictText(value), title: object.reason ?? title, class: css };
   if (column.name === "error_share" && value > 1) return { text, title, class: "n fail" };
   return { text, title, class: css };
@@ -85,8 +93,8 @@ function headWords(report, name) {
 }
 
 function headCell(report, column, columns) {
-  const unit = SHOWN_UNITS[column.unit] ?? column.unit;
-  return { words: headWords(report, column.name), unit, title: columnHelp(report, column.name, columns) };
+  return { words: headWords(report, column.name), unit: shownUnit(column.unit),
+    title: columnHelp(report, column.name, columns) };
 }
 
 // --- which lines, in which order ---
@@ -108,28 +116,18 @@ function sortRows(rows, sort) {
 }
 
 // A line is { row }, or { group, rows } above the rows of a group.
-function linesOf(rows, group, collapsed) {
+function linesOf(rows, group, isOpen) {
   if (group === "") return rows.map((row) => ({ row }));
-  const groups = new Map();
-  for (const row of rows) {
-    const value = String(row[group]);
-    if (!groups.has(value)) groups.set(value, []);
-    groups.get(value).push(row);
-  }
-  return [...groups].flatMap(([value, members]) =>
-    [{ group: value, rows: members }, ...(collapsed.has(value) ? [] : members.map((row) => ({ row })))]);
+  return [...groupBy(rows, (row) => String(row[group]))].flatMap(([value, members]) =>
+    [{ group: value, rows: members }, ...(isOpen(value) ? members.map((row) => ({ row })) : [])]);
 }
 
 function countsInWords(rows) {
-  const others = new Map();
-  for (const row of rows) if (row.verdict !== "pass") others.set(row.verdict, (others.get(row.verdict) ?? 0) + 1);
+  const others = countBy(rows.map((row) => row.verdict).filter((verdict) => verdict !== "pass"));
   return [plural(rows.length, "row"), ...[...others].map(([verdict, count]) => `${count} ${verdict}`)].join(", ");
 }
 
 // --- the grid ---
-
-// Which groups are closed outlasts a drawing.
-const closedGroups = new Set();
 
 class RowGrid {
   constructor(root, view) {
@@ -153,7 +151,8 @@ class RowGrid {
     this.heads = h("tr", { "aria-rowindex": "1" });
     this.widths = h("colgroup");
     this.body = h("tbody", { onclick: (event) => this.onClick(event) });
-    this.grid = h("table", { role: "grid", tabindex: "0", "aria-label": "rows: arrow keys move, Enter opens", onkeydown: (event) => this.onKey(event) },
+    this.grid = h("table", { role: "grid", tabindex: "0", "aria-label": "rows: arrow keys move, Enter opens",
+      onkeydown: (event) => this.onKey(event) },
       this.widths, h("thead", { onkeydown: (event) => this.onHeadKey(event) }, this.heads), this.body);
     this.sizer = h("div", {}, this.grid);
     this.scroller = h("div", { class: "rows-scroller", onscroll: () => this.drawLines() }, this.sizer);
@@ -169,9 +168,9 @@ class RowGrid {
   // --- above the grid ---
 
   tools() {
-    const select = h("select", { onchange: () => this.groupBy(select.value) },
-      ["", ...LINE_GROUPS].map((name) => h("option", { value: name, selected: name === this.group }, name || "nothing")));
-    this.fold = h("button", { type: "button", class: "fold", onclick: () => this.foldAll() });
+    const option = (name) => h("option", { value: name, selected: name === this.group }, name || "nothing");
+    const select = h("select", { onchange: () => this.groupBy(select.value) }, ["", ...LINE_GROUPS].map(option));
+    this.fold = h("button", { type: "button", class: "fold", onclick: () => this.setAllOpen(!this.isAnyOpen()) });
     this.told = h("span", { class: "soft", "aria-live": "polite" });
     return h("div", { class: "rows-tools" },
       h("label", {}, "group by ", select), this.fold, this.chooser(), this.told,
@@ -180,12 +179,15 @@ class RowGrid {
 
   chooser() {
     this.summary = h("summary");
-    this.boxes = this.all.map((column) => h("input", { type: "checkbox", value: column.name, onchange: (event) => this.toggle(column.name, event.target.checked) }));
+    this.boxes = this.all.map(({ name }) => h("input", { type: "checkbox", value: name,
+      onchange: (event) => this.toggle(name, event.target.checked) }));
+    const everyName = this.all.map((column) => column.name).join(",");
     return h("details", { class: "rows-columns" }, this.summary,
       h("p", {},
         h("button", { type: "button", onclick: () => this.choose("") }, "the usual columns"), " ",
-        h("button", { type: "button", onclick: () => this.choose(this.all.map((column) => column.name).join(",")) }, "all columns")),
-      h("div", { class: "boxes" }, this.all.map((column, i) => h("label", { title: columnHelp(this.report, column.name, this.all) }, this.boxes[i], " ", column.name))));
+        h("button", { type: "button", onclick: () => this.choose(everyName) }, "all columns")),
+      h("div", { class: "boxes" }, this.all.map((column, i) =>
+        h("label", { title: columnHelp(this.report, column.name, this.all) }, this.boxes[i], " ", column.name))));
   }
 
   // A column that is added comes last, where it can be seen coming.
@@ -205,15 +207,21 @@ class RowGrid {
   groupBy(group) {
     this.state.keep({ group });
     this.group = group;
-    closedGroups.clear();
+    this.setAllOpen(true);
+  }
+
+  // The address has whether groups are open or closed, and which are not as the others: of thousands not every name.
+  setAllOpen(isOpen) {
+    this.state.keep({ groups: isOpen ? "" : "closed", except: [] });
     this.setLines();
   }
 
-  foldAll() {
-    const isAnyOpen = this.lines.some((line) => line.row);
-    closedGroups.clear();
-    if (isAnyOpen) for (const line of this.lines) if (line.rows) closedGroups.add(line.group);
-    this.setLines();
+  isOpen(group) {
+    return (this.state.get("groups") === "closed") === this.state.get("except").includes(group);
+  }
+
+  isAnyOpen() {
+    return this.lines.some((line) => line.row);
   }
 
   sortBy(name) {
@@ -227,8 +235,9 @@ class RowGrid {
     this.summary.textContent = `${this.columns.length} of ${this.all.length} columns`;
     for (const box of this.boxes) box.checked = this.columns.some((column) => column.name === box.value);
     this.fold.hidden = this.group === "";
-    this.fold.textContent = this.lines.some((line) => line.row) ? "close all groups" : "open all groups";
-    this.told.textContent = this.sort === null ? "in the run's order" : `sorted by ${this.sort.name}, ${this.sort.isDescending ? "largest" : "smallest"} first`;
+    this.fold.textContent = this.isAnyOpen() ? "close all groups" : "open all groups";
+    this.told.textContent = this.sort === null ? "in the run's order"
+      : `sorted by ${this.sort.name}, ${this.sort.isDescending ? "largest" : "smallest"} first`;
     for (const head of this.heads.children) {
       const isSorted = head.dataset.column === this.sort?.name;
       head.setAttribute("aria-sort", isSorted ? (this.sort.isDescending ? "descending" : "ascending") : "none");
@@ -239,7 +248,8 @@ class RowGrid {
 
   drawHeads() {
     const sample = this.sample();
-    this.figures = new Set(this.columns.map((column) => column.name).filter((name) => this.view.rows.some((row) => typeof row[name] === "number")));
+    this.figures = new Set(this.columns.map((column) => column.name)
+      .filter((name) => this.view.rows.some((row) => typeof row[name] === "number")));
     replaceChildren(this.heads, this.columns.map((column, i) => this.head(column, i)));
     const widths = this.columns.map((column) => this.widthOf(column, sample));
     replaceChildren(this.widths, widths.map((width) => {
@@ -253,8 +263,10 @@ class RowGrid {
   // One head is reached by Tab, the others by arrows from there.
   head(column, i) {
     const { words, unit, title } = headCell(this.report, column, this.all);
-    return h("th", { scope: "col", "data-column": column.name, title, class: this.figures.has(column.name) ? "n" : null },
-      h("button", { type: "button", tabindex: i === 0 ? "0" : "-1", onclick: () => this.sortBy(column.name) }, h("span", {}, words), h("small", {}, unit)));
+    return h("th", { scope: "col", "data-column": column.name, title,
+      class: this.figures.has(column.name) ? "n" : null },
+      h("button", { type: "button", tabindex: i === 0 ? "0" : "-1", onclick: () => this.sortBy(column.name) },
+        h("span", {}, words), h("small", {}, unit)));
   }
 
   onHeadKey(event) {
@@ -280,7 +292,8 @@ class RowGrid {
     const longest = (texts) => texts.reduce((best, text) => (text.length > best.length ? text : best), "");
     const head = headCell(this.report, column, this.all);
     const figures = this.pen.measureText(longest(sample.map((row) => figureText(column, row)))).width;
-    const words = 1.1 * this.pen.measureText(longest([...head.words.split(" "), head.unit])).width + 12; // bold, and the mark of the order
+    // Bold, and the mark of the order.
+    const words = 1.1 * this.pen.measureText(longest([...head.words.split(" "), head.unit])).width + 12;
     return Math.ceil(Math.min(Math.max(figures + (column.name === "variant" ? 14 : 0), words, 40), 350)) + 20;
   }
 
@@ -288,7 +301,7 @@ class RowGrid {
 
   setLines() {
     const active = this.lines?.[this.active];
-    this.lines = linesOf(sortRows(this.view.rows, this.sort), this.group, closedGroups);
+    this.lines = linesOf(sortRows(this.view.rows, this.sort), this.group, (group) => this.isOpen(group));
     const same = (line) => (line.row ? line.row === active?.row : line.group === active?.group);
     this.active = Math.max(0, this.lines.findIndex(same));
     this.grid.setAttribute("aria-rowcount", String(this.lines.length + 1));
@@ -317,10 +330,11 @@ class RowGrid {
   line(line, i) {
     const attributes = { id: `rows-line-${i}`, "data-line": i, "aria-rowindex": i + 2 };
     if (line.row) return h("tr", attributes, this.columns.map((column) => this.cell(column, line.row)));
-    const isOpen = !closedGroups.has(line.group);
+    const isOpen = this.isOpen(line.group);
     return h("tr", { ...attributes, class: "group", "aria-expanded": String(isOpen) },
       h("th", { scope: "rowgroup", colspan: this.columns.length },
-        h("span", { class: "stay" }, `${isOpen ? "\u25be" : "\u25b8"} `, this.group === "verdict" ? verdictText(line.group) : line.group, h("small", {}, countsInWords(line.rows)))));
+        h("span", { class: "stay" }, `${isOpen ? "\u25be" : "\u25b8"} `,
+          this.group === "verdict" ? verdictText(line.group) : line.group, h("small", {}, countsInWords(line.rows)))));
   }
 
   figure(column, row) {
@@ -372,7 +386,8 @@ class RowGrid {
   onKey(event) {
     if (event.target !== this.grid || event.ctrlKey || event.metaKey || event.altKey) return;
     const page = this.linesInView();
-    const to = { ArrowDown: this.active + 1, ArrowUp: this.active - 1, PageDown: this.active + page, PageUp: this.active - page, Home: 0, End: this.lines.length - 1 }[event.key];
+    const to = { ArrowDown: this.active + 1, ArrowUp: this.active - 1, PageDown: this.active + page,
+      PageUp: this.active - page, Home: 0, End: this.lines.length - 1 }[event.key];
     const line = this.lines[this.active];
     if (event.key === "ArrowUp" && this.active === 0) this.heads.querySelector("[tabindex='0']").focus();
     else if (to !== undefined) this.moveTo(to);
@@ -390,13 +405,13 @@ class RowGrid {
   }
 
   setOpen(group, isOpen) {
-    if (isOpen) closedGroups.delete(group);
-    else closedGroups.add(group);
+    if (isOpen === this.isOpen(group)) return;
+    this.state.keep({ except: toggled(this.state.get("except"), group) });
     this.setLines();
   }
 
   enter(line) {
-    if (line.rows) this.setOpen(line.group, closedGroups.has(line.group));
+    if (line.rows) this.setOpen(line.group, !this.isOpen(line.group));
     else this.open(line.row);
   }
 
@@ -417,7 +432,7 @@ class RowGrid {
     if (index === "") return;
     const row = this.view.rows.find((one) => String(one.index) === index);
     if (!row) return this.tellHidden(this.report.rows.some((one) => String(one.index) === index));
-    if (this.group !== "" && closedGroups.delete(String(row[this.group]))) this.setLines();
+    if (this.group !== "") this.setOpen(String(row[this.group]), true);
     this.open(row);
     const at = this.lines.findIndex((line) => line.row === row);
     this.scroller.scrollTop = (at - this.linesInView() / 2) * LINE_PX;
@@ -426,8 +441,9 @@ class RowGrid {
 
   tellHidden(isThere) {
     const showAll = () => this.state.set({ q: "", ...Object.fromEntries(FACETS.map((facet) => [facet, []])) });
-    replaceChildren(this.note, isThere ? "The filters leave out the row that the address names. " : "The address names a row that this run does not have.",
-      isThere ? h("button", { type: "button", onclick: showAll }, "show all rows") : null);
+    const hidden = ["The filters leave out the row that the address names. ",
+      h("button", { type: "button", onclick: showAll }, "show all rows")];
+    replaceChildren(this.note, isThere ? hidden : "The address names a row that this run does not have.");
     this.note.hidden = false;
   }
 
@@ -468,8 +484,10 @@ class RowGrid {
       (line.row ? this.columns.map((column) => onPaper(this.figure(column, line.row)))
         : [{ text: `${this.group} ${line.group}: ${countsInWords(line.rows)}`, colspan: this.columns.length }]));
     const shown = Math.min(rows, lines.filter((line) => line[0]?.colspan === undefined).length);
+    const all = plural(this.view.rows.length, "row");
+    const said = shown < this.view.rows.length ? `The first ${shown} of ${all}` : all;
     replaceChildren(this.paper,
-      h("p", {}, shown < this.view.rows.length ? `The first ${shown} of ${plural(this.view.rows.length, "row")}; ` : `${plural(shown, "row")}; `, "results.csv has all of them, with every column."),
+      h("p", {}, `${said}; results.csv has all of them, with every column.`),
       table("rows on paper", heads, lines));
   }
 
@@ -486,12 +504,14 @@ function rowDetail(view, row, columns, close) {
   const group = report.groups.find((one) => one.case_id === row.case_id && one.mode === row.mode);
   return [
     h("p", { class: "buttons" }, copyButton(link, "copy link to this row"),
-      h("button", { type: "button", class: "copy", title: "the parts above show this case", onclick: () => view.state.set({ case: group.key }) }, "look at this case"),
+      h("button", { type: "button", class: "copy", title: "the parts above show this case",
+        onclick: () => view.state.set({ case: group.key }) }, "look at this case"),
       h("button", { type: "button", class: "copy close", onclick: close }, "close")),
     h("h3", {}, breakable(row.case_id)),
     h("p", {}, row.variant, ", ", row.mode, ": ", verdictText(row.verdict), row.reason ? `, ${row.reason}` : null),
     h("h4", {}, "To repeat it"),
-    row.repro ? h("p", {}, h("code", {}, row.repro), " ", copyButton(row.repro)) : h("p", { class: "soft" }, "The record has no command."),
+    row.repro ? h("p", {}, h("code", {}, row.repro), " ", copyButton(row.repro))
+      : h("p", { class: "soft" }, "The record has no command."),
     h("h4", {}, "Its steps"),
     stepsInFull(report, row),
     h("h4", {}, "Its columns"),
@@ -502,13 +522,16 @@ function rowDetail(view, row, columns, close) {
 function stepsInFull(report, row) {
   // Reasons are said on the dashes that they explain.
   const columns = report.stepColumns.filter((column) => !column.name.endsWith("reason"));
-  if (row.steps.length === 0) return h("p", { class: "soft" }, `None is recorded${row.reason ? `: ${row.reason}` : ""}.`);
+  if (row.steps.length === 0) {
+    return h("p", { class: "soft" }, `None is recorded${row.reason ? `: ${row.reason}` : ""}.`);
+  }
   const heads = columns.map((column) => {
     const { words, unit, title } = headCell(report, column, report.stepColumns);
     return { text: [words, unit ? h("small", {}, unit) : null], title, class: column.unit ? "n" : null };
   });
-  return table("steps of the row", [{ text: "step", class: "n" }, ...heads],
-    row.steps.map((step, i) => [{ text: String(i + 1), class: "n" }, ...columns.map((column) => figureCell(report, column, step, report.stepColumns))]));
+  return table("steps of the row", [n("step"), ...heads],
+    row.steps.map((step, i) => [n(String(i + 1)),
+      ...columns.map((column) => figureCell(report, column, step, report.stepColumns))]));
 }
 
 // Every column with its exact value, and what it means.
@@ -525,7 +548,7 @@ function valueInFull(report, column, row, columns) {
   const { text, title } = figureCell(report, column, row, columns);
   if (isMissing(value)) return { text: title === "nothing to explain" ? NONE : `${NONE} ${title}`, class: "soft" };
   if (typeof value !== "number") return breakable(typeof value === "string" ? value : text);
-  const unit = SHOWN_UNITS[column.unit] ?? column.unit;
+  const unit = shownUnit(column.unit);
   const short = unit ? `${text} ${unit}` : text;
   const isExact = short === title || text === String(value);
   return [short, isExact ? null : h("small", { class: "soft exact" }, title)];
@@ -542,7 +565,8 @@ PARTS.push({
   id: "table",
   order: 90,
   title: "All rows",
-  about: "Every row that the filters leave, as results.csv has it: sort and group them, choose columns, and open one for all that is known of it.",
+  about: "Every row that the filters leave, as results.csv has it: sort and group them, choose columns, and open one "
+    + "for all that is known of it.",
   // All cases are here: which one the other parts look at changes nothing.
   keeps: ["case", "theme"],
   render(root, view) {

@@ -1,4 +1,4 @@
-// Bytes: what the op needs, what each variant's steps declare, and what the counters saw.
+// Bytes: compulsory for the op, modelled by each variant's steps, and measured by the counters.
 PARTS.push({
   id: "traffic",
   order: 20,
@@ -7,9 +7,11 @@ PARTS.push({
   render(root, view) {
     root.append(caseChooser(view));
     const rows = view.selected.rows;
-    append(root, [h("p", { class: "headline" }, trafficHeadline(view.report, rows)), trafficVerdictNotes(rows), trafficDetails(rows)]);
-    const by = trafficChosenBy(view, rows);
-    const left = trafficChosenRows(view, rows);
+    append(root, [h("p", { class: "headline" }, trafficHeadline(view.report, rows)), trafficVerdictNotes(rows),
+      trafficDetails(rows)]);
+    const by = rows.some(trafficHasTensors) && view.state.get("traffic_by") === "tensor" ? "tensor" : "";
+    const without = view.state.get("traffic_without");
+    const left = rows.filter((row) => !without.includes(row.variant)).slice(0, TRAFFIC_MOST_VARIANTS);
     root.append(trafficSwitches(view, rows, by));
     if (left.length === 0) root.append(h("p", { class: "note" }, "All variants are left out: choose one above."));
     else trafficDrawBars(root, view, left, by);
@@ -18,33 +20,27 @@ PARTS.push({
   },
 });
 
-const TRAFFIC_STORAGE = {
-  op: { color: "#009e73", text: "the op's own inputs and outputs" },
-  prepared: { color: "#cc79a7", text: "weights in a form prepared once" },
-  workspace: { color: "#e69f00", text: "intermediates: what fusing can save" },
-};
+// In the order in which they stand in a bar.
+const TRAFFIC_STORAGE = [
+  { name: "op", color: "#009e73", group: "inputs and outputs", text: "the op's own inputs and outputs" },
+  { name: "prepared", color: "#cc79a7", group: "prepared", text: "weights in a form prepared once" },
+  { name: "workspace", color: "#e69f00", group: "intermediates", text: "intermediates: what fusing can save" },
+];
+const TRAFFIC_OP_COLOR = TRAFFIC_STORAGE[0].color;
+const TRAFFIC_OLD = "these records have no bytes by tensor: they are of an older version";
 const TRAFFIC_GREY = "#8a8a8a";
 const TRAFFIC_LATE = "#56b4e9";
+const TRAFFIC_HATCHING = { symbol: "rect", color: "rgba(0, 0, 0, 0.25)", dashArrayX: [1, 0], dashArrayY: [1, 5],
+  rotation: Math.PI / 4 };
 const TRAFFIC_MOST_PIECES = 14;
 const TRAFFIC_MOST_VARIANTS = 10;
 const TRAFFIC_MOST_CASES = 60;
 
-const trafficSum = (numbers) => numbers.reduce((total, one) => total + (isKnown(one) ? one : 0), 0);
-const trafficCounted = (step) => (isKnown(step.dram_read_bytes) && isKnown(step.dram_write_bytes) ? step.dram_read_bytes + step.dram_write_bytes : null);
-const trafficDeclared = (step) => trafficSum([step.bytes_read, step.bytes_written]);
 const trafficSigned = (value, format) => (value === 0 ? "0" : formatSigned(value, format));
-// Braces would be read as styles by the charts.
-const trafficPlain = (text) => String(text).replaceAll("{", "(").replaceAll("}", ")");
 
 // Records of older versions have no tensors.
 function trafficHasTensors(row) {
   return row.steps.some((step) => Object.keys(step.reads).length + Object.keys(step.writes).length > 0);
-}
-
-// The figure a row is judged by: counted where it was counted, else declared.
-function trafficBytes(row) {
-  if (isKnown(row.measured_bytes)) return { bytes: row.measured_bytes, isCounted: true };
-  return { bytes: isKnown(row.bytes_modelled) ? row.bytes_modelled : null, isCounted: false };
 }
 
 const trafficBaseline = (report, rows) => rows.find((row) => row.variant === report.baseline)
@@ -53,94 +49,83 @@ const trafficBaseline = (report, rows) => rows.find((row) => row.variant === rep
 // --- said first ---
 
 function trafficHeadline(report, rows) {
-  const known = rows.filter((row) => trafficBytes(row).bytes !== null);
+  const known = rows.filter((row) => isKnown(row.moved_bytes));
   if (known.length === 0) return "No variant of this case has bytes: none has a plan.";
   const lead = known.find((row) => row.variant === "fused") ?? known.at(-1);
-  const base = trafficBaseline(report, known.filter((row) => row !== lead)) ?? known.find((row) => row !== lead) ?? null;
-  const isCounted = trafficBytes(lead).isCounted && (base === null || trafficBytes(base).isCounted);
-  const bytes = (row) => (isCounted ? row.measured_bytes : row.bytes_modelled);
-  const share = base && bytes(base) > 0 ? bytes(lead) / bytes(base) : null;
+  const others = known.filter((row) => row !== lead);
+  const base = trafficBaseline(report, others) ?? others[0] ?? null;
+  const { isMeasured, of: bytes } = bytesOfOneKind([lead, base].filter(Boolean));
+  const share = base && ratioOf(bytes(lead), bytes(base));
   const parts = [];
-  if (isKnown(share)) parts.push(`${share > 9.99 ? formatTimes(share) : formatPercent(share)} of ${base.variant}'s ${formatBytes(bytes(base))}`);
-  if (lead.bytes_compulsory > 0) parts.push(`${trafficTimes(bytes(lead) / lead.bytes_compulsory)} the compulsory ${formatBytes(lead.bytes_compulsory)}`);
-  const verb = isCounted ? "moves" : "declares";
-  const note = isCounted ? "" : " These bytes are modelled, not counted.";
-  return `${lead.variant} ${verb} ${formatBytes(bytes(lead))}${parts.length ? `: ${parts.join(" and ")}` : ""}.${note}`;
+  if (isKnown(share)) {
+    const part = share > 9.99 ? formatTimes(share) : formatPercent(share);
+    parts.push(`${part} of ${base.variant}'s ${formatBytes(bytes(base))}`);
+  }
+  if (lead.bytes_compulsory > 0) {
+    const times = trafficTimes(bytes(lead) / lead.bytes_compulsory);
+    parts.push(`${times} the compulsory ${formatBytes(lead.bytes_compulsory)}`);
+  }
+  const note = isMeasured ? "" : " These bytes are modelled, not measured.";
+  return `${lead.variant} moves ${formatBytes(bytes(lead))}${parts.length ? `: ${parts.join(" and ")}` : ""}.${note}`;
 }
 
-const trafficTimes = (ratio) => (ratio < 1.005 && ratio > 0.995 ? "just" : `${formatTimes(ratio).replace("x", "")} times`);
+const trafficTimes = (ratio) =>
+  (ratio < 1.005 && ratio > 0.995 ? "just" : `${formatTimes(ratio).replace("x", "")} times`);
 
 // Which step moves most, and how much is intermediates.
 function trafficDetails(rows) {
-  const sentences = [];
-  for (const row of rows) {
-    const figure = trafficBytes(row).isCounted ? trafficCounted : trafficDeclared;
-    const total = trafficBytes(row).bytes;
-    const largest = row.steps.reduce((best, step) => (best === null || figure(step) > figure(best) ? step : best), null);
-    if (row.steps.length < 2 || !(total > 0) || !largest) continue;
+  const sentences = rows.filter((row) => row.steps.length > 1 && row.moved_bytes > 0).map((row) => {
+    const figure = (step) => (row.isMeasured ? step.measured_bytes : step.bytes_modelled);
+    const most = row.steps.reduce((best, step) => (figure(step) > figure(best) ? step : best));
     const stored = trafficHasTensors(row) ? trafficWorkspaceShare(row) : null;
-    sentences.push(h("li", {}, `${row.variant}: ${largest.name} moves most, ${formatPercent(figure(largest) / total)}`,
-      isKnown(stored) ? `; ${formatPercent(stored)} of what it declares is intermediates, stored and read again` : null));
-  }
+    return h("li", {}, `${row.variant}: ${most.name} moves most, ${formatPercent(figure(most) / row.moved_bytes)}`,
+      isKnown(stored) && `; ${formatPercent(stored)} of its modelled bytes is intermediates, stored and read again`);
+  });
   return sentences.length ? h("ul", { class: "soft" }, sentences) : null;
 }
 
 function trafficWorkspaceShare(row) {
-  const workspace = new Set(row.tensors.filter((tensor) => tensor.storage === "workspace").map((tensor) => tensor.name));
-  const bytes = (touches) => trafficSum(Object.entries(touches).filter(([name]) => workspace.has(name)).map(([, size]) => size));
-  const all = trafficSum(row.steps.map(trafficDeclared));
-  return all > 0 ? trafficSum(row.steps.map((step) => bytes(step.reads) + bytes(step.writes))) / all : null;
+  const stored = [...trafficByTensor(row).values()].filter(({ tensor }) => tensor?.storage === "workspace");
+  return ratioOf(sumOf(stored.map(trafficPieceBytes)), sumOf(row.steps.map((step) => step.bytes_modelled)));
 }
 
 // A row that did not pass may have bytes and times all the same.
 const trafficVerdictNotes = (rows) => rows.filter((row) => row.verdict !== "pass" && row.steps.length > 0)
-  .map((row) => h("p", { class: "warning" }, `${row.variant} did not pass: ${row.verdict}${row.reason ? `, ${row.reason}` : ""}`));
+  .map((row) => h("p", { class: "warning" },
+    `${row.variant} did not pass: ${row.verdict}${row.reason ? `, ${row.reason}` : ""}`));
 
-// Why a row has no counted bytes, or no plan.
+// Why a row has no measured bytes, or no plan.
 function trafficReasons(report, rows) {
-  const reasons = new Map();
-  const add = (reason, variant) => reasons.set(reason, [...(reasons.get(reason) ?? []), variant]);
-  for (const row of rows) {
-    if (!isKnown(row.bytes_modelled)) add(`Not modelled|${reasonOf(report, row, "bytes_modelled") ?? row.reason ?? "no reason is recorded"}`, row.variant);
-    if (!isKnown(row.measured_bytes)) add(`Not counted|${reasonOf(report, row, "dram_read_bytes") ?? row.reason ?? "no reason is recorded"}`, row.variant);
-    if (row.steps.length > 0 && !trafficHasTensors(row)) add("Not known by tensor|the record is of an older version of fusebench", row.variant);
-  }
-  return [...reasons].map(([said, variants]) => {
-    const at = said.indexOf("|");
-    return h("p", { class: "note" }, `${said.slice(0, at)} (${variants.join(", ")}): ${said.slice(at + 1)}`);
-  });
+  const missing = (said, isMissing, why) => [...groupBy(rows.filter(isMissing), why)].map(([reason, own]) =>
+    h("p", { class: "note" }, `${said} (${own.map((row) => row.variant).join(", ")}): ${reason}`));
+  const reason = (name) => (row) => whyNot(report, row, name, NO_REASON);
+  return [
+    missing("Not modelled", (row) => !isKnown(row.bytes_modelled), reason("bytes_modelled")),
+    missing("Not measured", (row) => !isKnown(row.measured_bytes), reason("dram_read_bytes")),
+    missing("Not known by tensor", (row) => row.steps.length > 0 && !trafficHasTensors(row),
+      () => "the record is of an older version of fusebench"),
+  ];
 }
 
 // --- switches ---
 
-function trafficChosenBy(view, rows) {
-  return view.state.get("traffic_by") === "tensor" && rows.some(trafficHasTensors) ? "tensor" : "step";
-}
-
-const trafficLeftOut = (view) => view.state.get("traffic_without").split(" ").filter(Boolean).map((name) => decodeURIComponent(name));
-function trafficChosenRows(view, rows) {
-  const without = trafficLeftOut(view);
-  return rows.filter((row) => !without.includes(row.variant)).slice(0, TRAFFIC_MOST_VARIANTS);
-}
-
 function trafficSwitches(view, rows, by) {
-  const without = trafficLeftOut(view);
-  const toggle = (name) => view.state.set({ traffic_without:
-    (without.includes(name) ? without.filter((one) => one !== name) : [...without, name]).map(encodeURIComponent).join(" ") });
+  const without = view.state.get("traffic_without");
   const canTensor = rows.some(trafficHasTensors);
-  const byButton = (value, can, title) => h("button", { type: "button", "aria-pressed": String(by === value), disabled: !can, title,
-    onclick: () => view.state.set({ traffic_by: value === "step" ? "" : value }) }, value);
+  const variants = distinct(rows, (row) => row.variant).map((name) => [name, name, "leave out or bring back"]);
+  const kinds = [["", "step", "one piece a launch of the plan"],
+    ["tensor", "tensor", canTensor ? "one piece a tensor that the steps read or write" : TRAFFIC_OLD, !canTensor]];
   return h("div", { class: "switches" },
-    h("fieldset", {}, h("legend", {}, "modelled bytes by"), byButton("step", true, "one piece a launch of the plan"),
-      byButton("tensor", canTensor, canTensor ? "one piece a tensor that the steps read or write" : "these records have no bytes by tensor: they are of an older version")),
-    rows.length < 2 ? null : h("fieldset", {}, h("legend", {}, "variants"), [...new Set(rows.map((row) => row.variant))].map((name) =>
-      h("button", { type: "button", "aria-pressed": String(!without.includes(name)), title: "leave out or bring back", onclick: () => toggle(name) }, name))));
+    choiceButtons(view, "traffic_by", "modelled bytes by", kinds, by),
+    rows.length < 2 ? null : buttonGroup("variants", variants, { isPressed: (name) => !without.includes(name),
+      press: (name) => view.state.set({ traffic_without: toggled(without, name) }) }));
 }
 
 // --- pieces of a bar: { label, group, color, read, written, hover, isKept } ---
 
 const trafficPieceBytes = (piece) => piece.read + piece.written;
-const trafficPiece = (label, color, read, written, hover, isKept = false) => ({ label, group: "", color, read: read || 0, written: written || 0, hover, isKept });
+const trafficPiece = (label, color, read, written, hover, isKept = false) =>
+  ({ label, group: "", color, read: read || 0, written: written || 0, hover, isKept });
 
 // Compulsory bytes are the same for every variant. A plan that reads prepared weights does not name them, another does.
 function trafficCompulsoryTensors(report, row) {
@@ -148,7 +133,9 @@ function trafficCompulsoryTensors(report, row) {
   for (const other of report.rows) {
     if (other.case_id !== row.case_id || other.backend !== row.backend) continue;
     for (const tensor of other.tensors) {
-      if (tensor.compulsory_read_bytes + tensor.compulsory_write_bytes > 0 && !tensors.has(tensor.name)) tensors.set(tensor.name, tensor);
+      if (tensor.compulsory_read_bytes + tensor.compulsory_write_bytes > 0 && !tensors.has(tensor.name)) {
+        tensors.set(tensor.name, tensor);
+      }
     }
   }
   return [...tensors.values()];
@@ -156,71 +143,86 @@ function trafficCompulsoryTensors(report, row) {
 
 function trafficCompulsoryPieces(report, row) {
   const tensors = trafficCompulsoryTensors(report, row);
-  const sum = trafficSum(tensors.map((tensor) => tensor.compulsory_read_bytes + tensor.compulsory_write_bytes));
+  const sum = sumOf(tensors.map((tensor) => tensor.compulsory_read_bytes + tensor.compulsory_write_bytes));
   // What does not add up is not divided.
-  if (tensors.length === 0 || sum > row.bytes_compulsory) return [trafficPiece("inputs and outputs", TRAFFIC_STORAGE.op.color, row.bytes_compulsory, 0, "each input read once, each output written once\nnot divided: the record does not say by which tensor", true)];
+  if (tensors.length === 0 || sum > row.bytes_compulsory) {
+    return [trafficPiece("inputs and outputs", TRAFFIC_OP_COLOR, row.bytes_compulsory, 0,
+      "each input read once, each output written once\nnot divided: the record does not say by which tensor", true)];
+  }
   const pieces = tensors.map((tensor) => {
     const own = row.tensors.some((one) => one.name === tensor.name);
-    const hover = trafficTensorText(row, tensor) + (own || row.tensors.length === 0 ? "" : "\nthis plan reads it in a form prepared once");
-    return trafficPiece(tensor.name, TRAFFIC_STORAGE.op.color, tensor.compulsory_read_bytes, tensor.compulsory_write_bytes, hover);
+    const hover = trafficTensorText(row, tensor)
+      + (own || row.tensors.length === 0 ? "" : "\nthis plan reads it in a form prepared once");
+    return trafficPiece(tensor.name, TRAFFIC_OP_COLOR, tensor.compulsory_read_bytes, tensor.compulsory_write_bytes,
+      hover);
   });
-  if (sum < row.bytes_compulsory) pieces.push(trafficPiece("other inputs and outputs", TRAFFIC_GREY, row.bytes_compulsory - sum, 0, "of no tensor that these plans name", true));
+  if (sum < row.bytes_compulsory) {
+    pieces.push(trafficPiece("other inputs and outputs", TRAFFIC_GREY, row.bytes_compulsory - sum, 0,
+      "of no tensor that these plans name", true));
+  }
   return trafficShade(pieces);
 }
 
 function trafficTensorPieces(row) {
-  const bytes = trafficByTensor(row);
-  const order = { op: 0, prepared: 1, workspace: 2 };
-  const groups = { op: "inputs and outputs", prepared: "prepared", workspace: "intermediates" };
-  const pieces = [...bytes].map(([name, touched]) => {
-    const tensor = touched.tensor;
-    const piece = trafficPiece(name, (TRAFFIC_STORAGE[tensor?.storage] ?? { color: TRAFFIC_GREY }).color, touched.read, touched.written, trafficTensorText(row, tensor ?? { name }));
-    return { ...piece, group: groups[tensor?.storage] ?? "", rank: order[tensor?.storage] ?? 3 };
+  const pieces = [...trafficByTensor(row)].map(([name, { tensor, read, written }]) => {
+    const rank = TRAFFIC_STORAGE.findIndex((one) => one.name === tensor?.storage);
+    const { color = TRAFFIC_GREY, group = "" } = TRAFFIC_STORAGE[rank] ?? {};
+    const piece = trafficPiece(name, color, read, written, trafficTensorText(row, tensor ?? { name }));
+    return { ...piece, group, rank: rank < 0 ? TRAFFIC_STORAGE.length : rank };
   });
   return trafficShade(pieces.sort((a, b) => a.rank - b.rank));
 }
 
 // name -> { tensor, read, written, readers, writers }
 function trafficByTensor(row) {
-  const known = new Map(row.tensors.map((tensor) => [tensor.name, tensor]));
-  const all = new Map(row.tensors.map((tensor) => [tensor.name, { tensor, read: 0, written: 0, readers: [], writers: [] }]));
-  const entry = (name) => {
-    if (!all.has(name)) all.set(name, { tensor: known.get(name) ?? null, read: 0, written: 0, readers: [], writers: [] });
-    return all.get(name);
+  const untouched = (tensor) => ({ tensor, read: 0, written: 0, readers: [], writers: [] });
+  const all = new Map(row.tensors.map((tensor) => [tensor.name, untouched(tensor)]));
+  const add = (step, touches, bytesName, stepsName) => {
+    for (const [name, bytes] of Object.entries(touches)) {
+      if (!all.has(name)) all.set(name, untouched(null));
+      all.get(name)[bytesName] += bytes;
+      all.get(name)[stepsName].push(step.name);
+    }
   };
   for (const step of row.steps) {
-    for (const [name, bytes] of Object.entries(step.reads)) { entry(name).read += bytes; entry(name).readers.push(step.name); }
-    for (const [name, bytes] of Object.entries(step.writes)) { entry(name).written += bytes; entry(name).writers.push(step.name); }
+    add(step, step.reads, "read", "readers");
+    add(step, step.writes, "written", "writers");
   }
   return all;
 }
 
 function trafficStepPieces(row, colors, readOf, writtenOf) {
-  return row.steps.map((step) => ({ ...trafficPiece(step.name, colors.get(step.name), readOf(step), writtenOf(step), trafficStepText(step)), group: trafficStage(row, step) }));
+  return row.steps.map((step) => {
+    const piece = trafficPiece(step.name, colors.get(step.name), readOf(step), writtenOf(step), trafficStepText(step));
+    return { ...piece, group: trafficStage(row, step) };
+  });
 }
 
 // What of the total is in no piece gets a piece. Less than nothing cannot be drawn: the table says it.
 function trafficClosed(pieces, total, label, hover) {
-  const rest = total - trafficSum(pieces.map(trafficPieceBytes));
+  const rest = total - sumOf(pieces.map(trafficPieceBytes));
   return rest > 0 ? [...pieces, trafficPiece(label, TRAFFIC_GREY, rest, 0, hover, true)] : pieces;
 }
 
 function trafficMeasuredPieces(row, colors) {
   const pieces = trafficStepPieces(row, colors, (step) => step.dram_read_bytes, (step) => step.dram_write_bytes);
-  if (row.dram_late_write_bytes > 0) pieces.push(trafficPiece("late writes", TRAFFIC_LATE, 0, row.dram_late_write_bytes, "still in L2 when the plan ended, written to HBM after it", true));
-  return trafficClosed(pieces, row.measured_bytes, row.steps.length ? "in no step" : "the whole plan", "counted over the plan, and over no step: plan and steps are counted in launches of their own");
+  if (row.dram_late_write_bytes > 0) {
+    pieces.push(trafficPiece("late writes", TRAFFIC_LATE, 0, row.dram_late_write_bytes,
+      "still in L2 when the plan ended, written to HBM after it", true));
+  }
+  return trafficClosed(pieces, row.measured_bytes, row.steps.length ? "in no step" : "the whole plan",
+    "measured over the plan, and over no step: plan and steps are measured in launches of their own");
 }
 
-// Small pieces of a group (a stage, a kind of storage) become one, so that a plan of many steps can be read. The order stays.
+// Small pieces of a group (a stage, a kind of storage) become one, so that a plan of many steps can be read. The order
+// stays.
 function trafficMerged(pieces) {
   const seen = pieces.filter((piece) => trafficPieceBytes(piece) > 0);
-  const total = trafficSum(seen.map(trafficPieceBytes));
+  const total = sumOf(seen.map(trafficPieceBytes));
   const bySize = [...seen].sort((a, b) => trafficPieceBytes(b) - trafficPieceBytes(a));
-  const large = new Set(bySize.slice(0, TRAFFIC_MOST_PIECES).filter((piece) => trafficPieceBytes(piece) >= 0.01 * total));
-  const small = new Map();
-  for (const piece of bySize) {
-    if (!piece.isKept && !large.has(piece)) small.set(piece.group, [...(small.get(piece.group) ?? []), piece]);
-  }
+  const large = new Set(bySize.slice(0, TRAFFIC_MOST_PIECES)
+    .filter((piece) => trafficPieceBytes(piece) >= 0.01 * total));
+  const small = groupBy(bySize.filter((piece) => !piece.isKept && !large.has(piece)), (piece) => piece.group);
   return seen.flatMap((piece) => {
     const others = small.get(piece.group) ?? [];
     if (others.length < 2 || !others.includes(piece)) return [piece];
@@ -233,41 +235,53 @@ function trafficOther(pieces) {
   const group = pieces[0].group;
   const names = pieces.slice(0, 10).map((piece) => `${piece.label}: ${formatBytes(trafficPieceBytes(piece))}`);
   const hover = `${names.join("\n")}${pieces.length > 10 ? `\nand ${pieces.length - 10} more: the table has all` : ""}`;
-  return trafficPiece(`other${group ? ` ${group}` : ""} (${pieces.length})`, group ? pieces[0].color : TRAFFIC_GREY, trafficSum(pieces.map((piece) => piece.read)), trafficSum(pieces.map((piece) => piece.written)), hover);
+  return trafficPiece(`other${group ? ` ${group}` : ""} (${pieces.length})`, group ? pieces[0].color : TRAFFIC_GREY,
+    sumOf(pieces.map((piece) => piece.read)), sumOf(pieces.map((piece) => piece.written)), hover);
 }
 
 // --- colours ---
 
-const trafficMix = (color, share) => `#${[1, 3, 5].map((at) => Math.round(parseInt(color.slice(at, at + 2), 16) * (1 - share) + 255 * share).toString(16).padStart(2, "0")).join("")}`;
+const trafficRgb = (color) => [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16));
+
+// A colour with so much white.
+function trafficMix(color, share) {
+  const mixed = trafficRgb(color).map((part) => Math.round(part * (1 - share) + 255 * share));
+  return `#${mixed.map((part) => part.toString(16).padStart(2, "0")).join("")}`;
+}
+
 function trafficInk(color) {
-  const [r, g, b] = [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16));
+  const [r, g, b] = trafficRgb(color);
   return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#111111" : "#ffffff";
 }
 
-// Neighbours of one colour differ a little.
-function trafficShade(pieces) {
+// Neighbours of one colour differ a little: gives the next shade of each colour that it is asked for.
+function trafficShades() {
   const seen = new Map();
-  return pieces.map((piece) => {
-    const count = seen.get(piece.color) ?? 0;
-    seen.set(piece.color, count + 1);
-    return { ...piece, color: trafficMix(piece.color, [0, 0.25, 0.12][count % 3]) };
-  });
+  return (color) => {
+    const count = seen.get(color) ?? 0;
+    seen.set(color, count + 1);
+    return trafficMix(color, [0, 0.25, 0.12][count % 3]);
+  };
 }
 
-const trafficStage = (row, step) => (row.op === "block" && step.name.includes(".") ? step.name.slice(0, step.name.indexOf(".")) : "");
+function trafficShade(pieces) {
+  const shade = trafficShades();
+  return pieces.map((piece) => ({ ...piece, color: shade(piece.color) }));
+}
+
+const trafficStage = (row, { name }) =>
+  (row.op === "block" && name.includes(".") ? name.slice(0, name.indexOf(".")) : "");
 
 // A step has one colour in all bars: its stage's in a block, otherwise its own.
 function trafficStepColors(rows) {
   const names = [...new Map(rows.flatMap((row) => row.steps.map((step) => [step.name, trafficStage(row, step)])))];
-  const stages = [...new Set(names.map(([, stage]) => stage))];
+  const stages = distinct(names, ([, stage]) => stage);
   const hues = PALETTE.filter((color) => color !== TRAFFIC_GREY && color !== TRAFFIC_LATE);
-  const counts = new Map();
-  const colors = new Map(names.map(([name, stage], i) => {
-    const count = counts.get(stage) ?? 0;
-    counts.set(stage, count + 1);
-    return [name, stages.length > 1 ? trafficMix(hues[stages.indexOf(stage) % hues.length], [0, 0.25, 0.12][count % 3]) : hues[i % hues.length]];
-  }));
-  colors.stages = stages.length > 1 ? stages.map((stage, i) => [stage || "no stage", hues[i % hues.length]]) : [];
+  const hue = (i) => hues[i % hues.length];
+  const shade = trafficShades();
+  const colors = new Map(names.map(([name, stage], i) =>
+    [name, stages.length > 1 ? shade(hue(stages.indexOf(stage))) : hue(i)]));
+  colors.stages = stages.length > 1 ? stages.map((stage, i) => [stage || "no stage", hue(i)]) : [];
   return colors;
 }
 
@@ -280,11 +294,16 @@ function trafficNames(names) {
 
 function trafficTensorText(row, tensor) {
   const touched = trafficByTensor(row).get(tensor.name);
-  const lines = [[tensor.storage, tensor.dtype, tensor.dims?.length ? `[${tensor.dims.join(", ")}]` : null].filter(Boolean).join(", ")];
+  const lines = [[tensor.storage, tensor.dtype, tensor.dims?.length ? `[${tensor.dims.join(", ")}]` : null]
+    .filter(Boolean).join(", ")];
   if (tensor.compulsory_read_bytes > 0) lines.push(`compulsory: read ${formatBytes(tensor.compulsory_read_bytes)}`);
-  if (tensor.compulsory_write_bytes > 0) lines.push(`compulsory: written ${formatBytes(tensor.compulsory_write_bytes)}`);
+  if (tensor.compulsory_write_bytes > 0) {
+    lines.push(`compulsory: written ${formatBytes(tensor.compulsory_write_bytes)}`);
+  }
   if (touched) {
-    lines.push(`written by ${touched.writers.length || tensor.storage === "workspace" ? trafficNames(touched.writers) : "no step: it is given"}, ${formatBytes(touched.written)}`);
+    const isGiven = touched.writers.length === 0 && tensor.storage !== "workspace";
+    const writers = isGiven ? "no step: it is given" : trafficNames(touched.writers);
+    lines.push(`written by ${writers}, ${formatBytes(touched.written)}`);
     lines.push(`read by ${trafficNames(touched.readers)}, ${formatBytes(touched.read)}`);
   }
   return lines.filter(Boolean).join("\n");
@@ -292,10 +311,13 @@ function trafficTensorText(row, tensor) {
 
 function trafficStepText(step) {
   const touches = (given) => Object.entries(given).map(([name, bytes]) => `${name} ${formatBytes(bytes)}`);
-  const lines = [step.kernel, `declares: reads ${formatBytes(step.bytes_read)}, writes ${formatBytes(step.bytes_written)}`];
+  const both = (read, written) => `reads ${formatBytes(read)}, writes ${formatBytes(written)}`;
+  const lines = [step.kernel, `modelled: ${both(step.bytes_read, step.bytes_written)}`];
   if (Object.keys(step.reads).length) lines.push(`reads ${trafficNames(touches(step.reads))}`);
   if (Object.keys(step.writes).length) lines.push(`writes ${trafficNames(touches(step.writes))}`);
-  if (trafficCounted(step) !== null) lines.push(`counted in its place: read ${formatBytes(step.dram_read_bytes)}, written ${formatBytes(step.dram_write_bytes)}`);
+  if (step.isMeasured) {
+    lines.push(`measured in its place: ${both(step.dram_read_bytes, step.dram_write_bytes)}`);
+  }
   return lines.filter(Boolean).join("\n");
 }
 
@@ -304,12 +326,14 @@ function trafficStepText(step) {
 function trafficBars(view, rows, by) {
   const colors = trafficStepColors(rows);
   return rows.flatMap((row) => {
-    const modelled = by === "tensor" && trafficHasTensors(row) ? trafficTensorPieces(row) : trafficStepPieces(row, colors, (step) => step.bytes_read, (step) => step.bytes_written);
-    const bar = (kind, total, pieces, reason) => ({ row, kind, total: isKnown(total) ? total : null, reason, pieces: isKnown(total) ? trafficMerged(pieces()) : [] });
+    const modelled = by === "tensor" && trafficHasTensors(row) ? trafficTensorPieces(row)
+      : trafficStepPieces(row, colors, (step) => step.bytes_read, (step) => step.bytes_written);
+    const bar = (kind, total, pieces) => ({ row, kind, total, pieces: isKnown(total) ? trafficMerged(pieces()) : [] });
     return [
-      bar("compulsory", row.bytes_compulsory, () => trafficCompulsoryPieces(view.report, row), "not known"),
-      bar("modelled", row.bytes_modelled, () => trafficClosed(modelled, row.bytes_modelled, row.steps.length ? "in no step" : "the whole plan", "declared by the plan, and by no step"), reasonOf(view.report, row, "bytes_modelled") ?? row.reason ?? "not known"),
-      bar("measured", row.measured_bytes, () => trafficMeasuredPieces(row, colors), reasonOf(view.report, row, "dram_read_bytes") ?? row.reason ?? "not counted"),
+      bar("compulsory", row.bytes_compulsory, () => trafficCompulsoryPieces(view.report, row)),
+      bar("modelled", row.bytes_modelled, () => trafficClosed(modelled, row.bytes_modelled,
+        row.steps.length ? "in no step" : "the whole plan", "modelled for the plan, and for no step")),
+      bar("measured", row.measured_bytes, () => trafficMeasuredPieces(row, colors)),
     ];
   });
 }
@@ -318,27 +342,35 @@ function trafficDrawBars(root, view, rows, by) {
   const bars = trafficBars(view, rows, by);
   // A gap between variants.
   const lines = bars.flatMap((bar, i) => (i > 0 && i % 3 === 0 ? [null, bar] : [bar]));
-  const most = Math.max(...bars.map((bar) => Math.max(bar.total ?? 0, trafficSum(bar.pieces.map(trafficPieceBytes)))), 1);
+  const most = Math.max(...bars.map((bar) => Math.max(bar.total ?? 0, sumOf(bar.pieces.map(trafficPieceBytes)))), 1);
   const interval = trafficNiceStep(most);
-  const names = lines.map((bar) => (bar === null ? "" : bar.kind === "compulsory" ? `${trafficPlain(bar.row.variant)}  ${bar.kind}` : bar.kind));
-  const left = Math.min(Math.max(...names.map((name) => name.length)) * 7 + 14, 240);
+  const names = lines.map((bar) =>
+    (bar === null ? "" : bar.kind === "compulsory" ? `${bar.row.variant}  ${bar.kind}` : bar.kind));
+  const { room, axis } = nameAxis(names, 240);
   const right = 88;
   const end = Math.ceil(most / interval - 1e-9) * interval;
-  const pixels = Math.max((root.clientWidth || 900) - left - right, 100) / end;
-  const parts = lines.map((bar) => (bar === null ? [] : bar.pieces.flatMap((piece) => trafficParts(bar, piece, pixels))));
+  const pixels = Math.max((root.clientWidth || 900) - room - right, 100) / end;
+  const parts = lines.map((bar) =>
+    (bar === null ? [] : bar.pieces.flatMap((piece) => trafficParts(bar, piece, pixels))));
   const slots = Math.max(...parts.map((list) => list.length), 1);
   const series = Array.from({ length: slots }, (_, slot) => ({
-    type: "bar", stack: "bytes", name: `piece ${slot + 1}`, barCategoryGap: "12%", data: parts.map((list) => list[slot] ?? null),
+    type: "bar", stack: "bytes", name: `piece ${slot + 1}`, barCategoryGap: "12%",
+    data: parts.map((list) => list[slot] ?? null),
   }));
-  series.push({ type: "bar", stack: "bytes", name: "total", silent: true, data: lines.map((bar) => (bar === null ? null : { value: 0, label: {
-    show: true, position: "right", color: cssColor(bar.total === null ? "--warn" : "--ink"), formatter: bar.total === null ? (bar.kind === "measured" ? "not counted" : "not known") : formatBytes(bar.total) } })) });
+  const total = (bar) => {
+    const said = isKnown(bar.total) ? formatBytes(bar.total) : bar.kind === "measured" ? "not measured" : "not known";
+    const color = cssColor(isKnown(bar.total) ? "--ink" : "--warn");
+    return { value: 0, label: { show: true, position: "right", color, formatter: said } };
+  };
+  const totals = lines.map((bar) => bar && total(bar));
+  series.push({ type: "bar", stack: "bytes", name: "total", silent: true, data: totals });
   drawChart(root, `Bytes of ${view.selected.key}. ${trafficHeadline(view.report, rows)}`, {
-    grid: { left, right, top: 34, bottom: 40 },
-    tooltip: { trigger: "item", formatter: (point) => point.data?.hover ?? "" },
-    xAxis: { type: "value", max: end, interval, axisLabel: { color: cssColor("--soft"), formatter: trafficTick, hideOverlap: true } },
-    yAxis: { type: "category", inverse: true, data: names, axisTick: { show: false }, axisLabel: { color: cssColor("--soft"), interval: 0, width: left - 12, overflow: "truncate" } },
+    grid: { left: room, right, top: 34, bottom: 40 },
+    xAxis: { type: "value", max: end, interval, axisLabel: { formatter: axisBytes, hideOverlap: true } },
+    yAxis: axis,
     series,
-  }, { height: 34 * lines.length + 90, onclick: (point) => { const bar = lines[point.dataIndex]; if (bar) view.open(bar.row); } });
+  }, { height: 34 * lines.length + 90, tip: hoverOf,
+    onclick: (item) => { if (lines[item.dataIndex]) view.open(lines[item.dataIndex].row); } });
   root.append(trafficKeys(rows, by));
 }
 
@@ -348,14 +380,23 @@ function trafficParts(bar, piece, pixels) {
   const part = (bytes, verb, isLabelled) => {
     const width = bytes * pixels - 8;
     const color = verb === "written" ? trafficMix(piece.color, 0.2) : piece.color;
-    return { value: bytes, name: piece.label, verb, hover: trafficPlain(`${bar.row.variant}, ${bar.kind}\n${piece.label}\n${formatBytes(bytes)} ${verb}, ${formatPercent(bytes / bar.total)} of ${formatBytes(bar.total)}\n${piece.hover}`),
-      itemStyle: { color, borderColor: cssColor("--paper"), borderWidth: bytes * pixels > 4 ? 1 : 0, decal: verb === "written" ? { symbol: "rect", color: "rgba(0, 0, 0, 0.25)", dashArrayX: [1, 0], dashArrayY: [1, 5], rotation: Math.PI / 4 } : { color: "rgba(0, 0, 0, 0)" } },
-      label: { show: isLabelled && width > 40, position: "inside", formatter: trafficPlain(trafficShort(bar, piece)), width, overflow: "truncate", ellipsis: "\u2026", color: trafficInk(color), fontSize: 11, textBorderColor: color, textBorderWidth: 2 } };
+    const said = `${formatBytes(bytes)} ${verb}, ${formatPercent(bytes / bar.total)} of ${formatBytes(bar.total)}`;
+    return {
+      value: bytes, name: piece.label, verb,
+      hover: `${bar.row.variant}, ${bar.kind}\n${piece.label}\n${said}\n${piece.hover}`,
+      itemStyle: { color, borderColor: cssColor("--paper"), borderWidth: bytes * pixels > 4 ? 1 : 0,
+        decal: verb === "written" ? TRAFFIC_HATCHING : { color: "rgba(0, 0, 0, 0)" } },
+      label: { show: isLabelled && width > 40, position: "inside", formatter: plainText(trafficShort(bar, piece)),
+        width, overflow: "truncate", ellipsis: "\u2026", fontSize: 11,
+        color: trafficInk(color), textBorderColor: color, textBorderWidth: 2 },
+    };
   };
-  return [piece.read > 0 ? part(piece.read, "read", isReadLarger) : null, piece.written > 0 ? part(piece.written, "written", !isReadLarger) : null].filter(Boolean);
+  return [piece.read > 0 ? part(piece.read, "read", isReadLarger) : null,
+    piece.written > 0 ? part(piece.written, "written", !isReadLarger) : null].filter(Boolean);
 }
 
-const trafficShort = (bar, piece) => (bar.row.op === "block" ? piece.label.replace(/^(qkv|attention|attn_out|mlp)\./, "") : piece.label);
+const trafficShort = (bar, { label }) =>
+  (bar.row.op === "block" ? label.replace(/^(qkv|attention|attn_out|mlp)\./, "") : label);
 
 function trafficKeys(rows, by) {
   const swatch = (color, css = "") => {
@@ -365,12 +406,14 @@ function trafficKeys(rows, by) {
   };
   const colors = trafficStepColors(rows);
   const entries = [
-    ...(by === "step" ? colors.stages.map(([stage, color]) => [color, stage]) : Object.values(TRAFFIC_STORAGE).map(({ color, text }) => [color, text])),
-    ...(by === "step" && rows.some((row) => row.tensors.length) ? [[TRAFFIC_STORAGE.op.color, "compulsory: the op's inputs and outputs"]] : []),
-    ...(rows.some((row) => row.dram_late_write_bytes > 0) ? [[TRAFFIC_LATE, "late writes"]] : []),
+    ...(by === "" ? colors.stages : TRAFFIC_STORAGE.map(({ color, text }) => [text, color])),
+    ...(by === "" && rows.some((row) => row.tensors.length)
+      ? [["compulsory: the op's inputs and outputs", TRAFFIC_OP_COLOR]] : []),
+    ...(rows.some((row) => row.dram_late_write_bytes > 0) ? [["late writes", TRAFFIC_LATE]] : []),
   ];
-  return h("p", { class: "keys soft" }, h("span", {}, swatch(TRAFFIC_GREY), "read"), h("span", {}, swatch(trafficMix(TRAFFIC_GREY, 0.2), "hatched"), "written"),
-    entries.map(([color, text]) => h("span", {}, swatch(color), text)));
+  return h("p", { class: "keys soft" }, h("span", {}, swatch(TRAFFIC_GREY), "read"),
+    h("span", {}, swatch(trafficMix(TRAFFIC_GREY, 0.2), "hatched"), "written"),
+    entries.map(([text, color]) => h("span", {}, swatch(color), text)));
 }
 
 // 1, 2 or 5 times a power of ten: about six on an axis.
@@ -379,83 +422,103 @@ function trafficNiceStep(most) {
   return power * [1, 2, 5, 10].find((factor) => (factor * power) * 6 >= most);
 }
 
-// 3 GB, not 3.000 GB.
-const trafficTick = (bytes) => withoutZeros(formatBytes(bytes));
-
 // --- the figures ---
 
-const trafficCell = (bytes, title = null) => ({ text: formatMb(bytes), class: "n", title: isKnown(bytes) ? null : title });
-const trafficRatio = (a, b) => (isKnown(a) && b > 0 ? formatTimes(a / b) : NONE);
+const trafficCell = (bytes, title = null) => n(formatMb(bytes), isKnown(bytes) ? null : title);
 
 function trafficStepTable(report, rows) {
   const columns = report.stepColumns;
   const help = (name) => columnHelp(report, name, columns);
   const lines = rows.flatMap((row) => {
-    const why = reasonOf(report, row, "dram_read_bytes") ?? row.reason;
-    const steps = row.steps.map((step) => [row.variant, step.name, step.kernel, trafficCell(step.bytes_read), trafficCell(step.bytes_written),
-      trafficCell(step.dram_read_bytes, reasonOf(report, step, "dram_read_bytes", columns) ?? why), trafficCell(step.dram_write_bytes, reasonOf(report, step, "dram_write_bytes", columns) ?? why),
-      { text: trafficRatio(trafficCounted(step), trafficDeclared(step)), class: "n" }]);
-    const sum = (name) => (row.steps.length && row.steps.every((step) => isKnown(step[name])) ? trafficSum(row.steps.map((step) => step[name])) : null);
+    const why = whyNot(report, row, "dram_read_bytes");
+    const measured = (step, name) => trafficCell(step[name], reasonOf(report, step, name, columns) ?? why);
+    const steps = row.steps.map((step) => [row.variant, step.name, step.kernel,
+      trafficCell(step.bytes_read), trafficCell(step.bytes_written),
+      measured(step, "dram_read_bytes"), measured(step, "dram_write_bytes"),
+      n(formatTimes(ratioOf(step.measured_bytes, step.bytes_modelled)))]);
+    const isWhole = (name) => row.steps.length > 0 && row.steps.every((step) => isKnown(step[name]));
+    const sum = (name) => (isWhole(name) ? sumOf(row.steps.map((step) => step[name])) : null);
     const late = row.dram_late_write_bytes;
-    const difference = (plan, steps) => (isKnown(plan) && isKnown(steps) ? { text: trafficSigned(plan - steps, formatMb), class: "n" } : trafficCell(null, why));
+    const difference = (plan, steps) =>
+      (isKnown(plan) && isKnown(steps) ? n(trafficSigned(plan - steps, formatMb)) : trafficCell(null, why));
     const readDifference = difference(row.dram_read_bytes, sum("dram_read_bytes"));
-    const writeDifference = difference(isKnown(row.dram_write_bytes) ? row.dram_write_bytes - (late ?? 0) : null, sum("dram_write_bytes"));
+    const inTime = isKnown(row.dram_write_bytes) ? row.dram_write_bytes - (late ?? 0) : null;
+    const writeDifference = difference(inTime, sum("dram_write_bytes"));
     const bold = (text) => h("strong", {}, text);
+    const lateHead = { text: "late writes", title: columnHelp(report, "dram_late_write_bytes") };
+    const differenceHead = { text: "plan less its steps",
+      title: "the plan and its steps are measured in launches of their own: this is what they differ by" };
     return [...steps,
-      [row.variant, { text: "late writes", title: columnHelp(report, "dram_late_write_bytes") }, "", "", "", "", trafficCell(late, why), ""],
-      [row.variant, { text: "plan less its steps", title: "the plan and its steps are counted in launches of their own: this is what they differ by" }, "", "", "", readDifference, writeDifference, ""],
-      [bold(row.variant), bold("the plan"), "", trafficCell(sum("bytes_read"), "the plan has no steps"), trafficCell(sum("bytes_written"), "the plan has no steps"), trafficCell(row.dram_read_bytes, why), trafficCell(row.dram_write_bytes, why),
-        { text: trafficRatio(row.measured_bytes, row.bytes_modelled), class: "n" }]];
+      [row.variant, lateHead, "", "", "", "", trafficCell(late, why), ""],
+      [row.variant, differenceHead, "", "", "", readDifference, writeDifference, ""],
+      [bold(row.variant), bold("the plan"), "",
+        ...["bytes_read", "bytes_written"].map((name) => trafficCell(sum(name), "the plan has no steps")),
+        trafficCell(row.dram_read_bytes, why), trafficCell(row.dram_write_bytes, why),
+        n(formatTimes(ratioOf(row.measured_bytes, row.bytes_modelled)))]];
   });
-  const n = numberCell;
+  const heads = ["variant", "step", "kernel", n("modelled read", help("bytes_read")),
+    n("modelled written", help("bytes_written")), n("measured read", help("dram_read_bytes")),
+    n("measured written", help("dram_write_bytes")),
+    n("measured / modelled", "measured bytes over modelled bytes, reads and writes together")];
   return h("details", { class: "by-step" }, h("summary", {}, "Figures by step, in MB"),
-    h("p", { class: "soft" }, "A step is counted in its place: what it left in L2 is written while later steps run, so that a step's own writes may be less than it declares and the next one's more."),
-    table("bytes by step", ["variant", "step", "kernel", n("declared read", help("bytes_read")), n("declared written", help("bytes_written")), n("counted read", help("dram_read_bytes")), n("counted written", help("dram_write_bytes")), n("counted / declared", "counted bytes over declared bytes, reads and writes together")], lines));
+    h("p", { class: "soft" },
+      "A step is measured in its place: what it left in L2 is written while later steps run, so that a step's own "
+        + "writes may be less than modelled and the next one's more."),
+    table("bytes by step", heads, lines));
 }
 
 function trafficTensorTable(rows) {
-  const lines = rows.filter(trafficHasTensors).flatMap((row) => [...trafficByTensor(row)].map(([name, { tensor, read, written, readers, writers }]) => [
-    row.variant, name, tensor?.storage ?? NONE, tensor?.dtype ?? NONE, Array.isArray(tensor?.dims) ? tensor.dims.join(" x ") : NONE,
-    trafficCell(tensor?.compulsory_read_bytes ?? 0), trafficCell(tensor?.compulsory_write_bytes ?? 0), trafficCell(read), trafficCell(written), writers.join("; "), readers.join("; ")]));
+  const line = (row, name, { tensor, read, written, readers, writers }) => [
+    row.variant, name, tensor?.storage ?? NONE, tensor?.dtype ?? NONE,
+    Array.isArray(tensor?.dims) ? tensor.dims.join(" x ") : NONE,
+    trafficCell(tensor?.compulsory_read_bytes ?? 0), trafficCell(tensor?.compulsory_write_bytes ?? 0),
+    trafficCell(read), trafficCell(written), writers.join("; "), readers.join("; ")];
+  const lines = rows.filter(trafficHasTensors)
+    .flatMap((row) => [...trafficByTensor(row)].map(([name, touched]) => line(row, name, touched)));
   if (lines.length === 0) return null;
-  const n = numberCell;
+  const heads = ["variant", "tensor", { text: "storage",
+    title: "op: an input or output; prepared: made once from weights; workspace: an intermediate of the plan" },
+  "dtype", "shape",
+  n("compulsory read", WORDS["compulsory bytes"]), n("compulsory written", WORDS["compulsory bytes"]),
+  n("modelled read", WORDS["modelled bytes"]), n("modelled written", WORDS["modelled bytes"]), "written by", "read by"];
   return h("details", { class: "by-tensor" }, h("summary", {}, "Figures by tensor, in MB"),
-    table("bytes by tensor", ["variant", "tensor", { text: "storage", title: "op: an input or output; prepared: made once from weights; workspace: an intermediate of the plan" }, "dtype", "shape",
-      n("compulsory read", WORDS["compulsory bytes"]), n("compulsory written", WORDS["compulsory bytes"]), n("declared read", WORDS["modelled bytes"]), n("declared written", WORDS["modelled bytes"]), "written by", "read by"], lines));
+    table("bytes by tensor", heads, lines));
 }
 
 // --- all cases ---
 
 function trafficOverview(root, view) {
-  const ratios = view.rows.map((row) => ({ row, ...trafficBytes(row) })).filter(({ row, bytes }) => bytes !== null && row.bytes_compulsory > 0)
-    .map((one) => ({ ...one, ratio: one.bytes / one.row.bytes_compulsory }));
+  const ratios = view.rows.filter((row) => isKnown(row.moved_bytes) && row.bytes_compulsory > 0)
+    .map((row) => ({ row, ratio: row.moved_bytes / row.bytes_compulsory }));
   root.append(h("h3", {}, "All cases"));
   if (ratios.length === 0) {
     root.append(h("p", { class: "note" }, "No row has bytes to compare with the compulsory ones."));
     return;
   }
-  root.append(h("p", {}, "Bytes of each row over its ", word("compulsory bytes"), ": 1x is what the op cannot do without. ", word("measured bytes", "Measured"), " where they were counted, otherwise ", word("modelled bytes", "modelled"), "."));
+  root.append(h("p", {}, "Bytes of each row over its ", word("compulsory bytes"),
+    ": 1x is what the op cannot do without. ", word("measured bytes", "Measured"),
+    " where counters could be read, otherwise ", word("modelled bytes", "modelled"), "."));
   trafficDrawDots(root, view, ratios);
   root.append(trafficRatioTable(ratios), trafficCaseTable(view, ratios));
 }
 
 // A line an op: it says something of all rows, however many there are.
 function trafficRatioTable(ratios) {
-  const ops = [...new Set(ratios.map(({ row }) => row.op))];
-  const variants = [...new Set(ratios.map(({ row }) => row.variant))];
-  const n = numberCell;
+  const variants = distinct(ratios, ({ row }) => row.variant);
   const cell = (list) => {
     const sorted = list.map((one) => one.ratio).sort((a, b) => a - b);
     const middle = medianOf(sorted);
     if (sorted.length === 0) return n(NONE, "no such row has bytes");
-    return n(sorted.length === 1 ? formatTimes(middle) : formatTimes(middle, sorted[0], sorted.at(-1)), `${plural(sorted.length, "row")}: median${sorted.length > 1 ? " [least, most]" : ""}`);
+    return n(sorted.length === 1 ? formatTimes(middle) : formatTimes(middle, sorted[0], sorted.at(-1)),
+      `${plural(sorted.length, "row")}: median${sorted.length > 1 ? " [least, most]" : ""}`);
   };
-  const lines = ops.map((op) => {
-    const list = ratios.filter(({ row }) => row.op === op);
-    return [op, n(String(list.length)), n(String(list.filter((one) => one.isCounted).length)), ...variants.map((variant) => cell(list.filter(({ row }) => row.variant === variant)))];
-  });
-  return h("div", { class: "by-op" }, table("bytes over compulsory bytes, by op", ["op", n("rows"), n("counted", "rows whose bytes were counted; the others' are modelled"),
-    ...variants.map((variant) => n(variant, "bytes / compulsory bytes: the median of the op's rows, and the least and most"))], lines));
+  const lines = [...groupBy(ratios, ({ row }) => row.op)].map(([op, list]) => [
+    op, n(String(list.length)), n(String(list.filter(({ row }) => row.isMeasured).length)),
+    ...variants.map((variant) => cell(list.filter(({ row }) => row.variant === variant)))]);
+  const help = "bytes / compulsory bytes: the median of the op's rows, and the least and most";
+  const heads = ["op", n("rows"), n("measured", "rows whose bytes were measured; the others' are modelled"),
+    ...variants.map((variant) => n(variant, help))];
+  return h("div", { class: "by-op" }, table("bytes over compulsory bytes, by op", heads, lines));
 }
 
 function trafficDrawnCases(view) {
@@ -464,48 +527,50 @@ function trafficDrawnCases(view) {
 
 function trafficCaseTable(view, ratios) {
   const drawn = new Set(trafficDrawnCases(view).flatMap((group) => group.rows));
-  const n = (text) => ({ text, class: "n" });
-  const lines = ratios.filter(({ row }) => drawn.has(row)).map(({ row, ratio, bytes, isCounted }) => [breakable(row.key), row.variant, n(formatMb(bytes)), isCounted ? "counted" : "modelled", n(formatMb(row.bytes_compulsory)), n(formatTimes(ratio))]);
+  const lines = ratios.filter(({ row }) => drawn.has(row)).map(({ row, ratio }) => [breakable(row.key), row.variant,
+    n(formatMb(row.moved_bytes)), bytesKind(row), n(formatMb(row.bytes_compulsory)), n(formatTimes(ratio))]);
   return h("details", { class: "by-case" }, h("summary", {}, "Figures by case"),
-    table("bytes over compulsory bytes, by case", ["case", "variant", { text: "MB", class: "n" }, "", { text: "compulsory MB", class: "n" }, { text: "ratio", class: "n", title: "MB / compulsory MB" }], lines));
-}
-
-// Case names without the ends that all of them share.
-function trafficShortNames(groups) {
-  const names = groups.map((group) => group.case_id.split("/"));
-  const modes = new Set(groups.map((group) => group.mode));
-  const isShared = () => names.length > 1 && names.every((parts) => parts.length > 2 && parts.at(-1) === names[0].at(-1));
-  while (isShared()) names.forEach((parts) => parts.pop());
-  return groups.map((group, i) => names[i].join("/") + (modes.size > 1 ? ` (${group.mode})` : ""));
+    table("bytes over compulsory bytes, by case", ["case", "variant", n("MB"), "", n("compulsory MB"),
+      n("ratio", "MB / compulsory MB")], lines));
 }
 
 function trafficDrawDots(root, view, ratios) {
   const groups = trafficDrawnCases(view);
   const place = new Map(groups.flatMap((group, i) => group.rows.map((row) => [row, i])));
-  const names = trafficShortNames(groups).map(trafficPlain);
+  const names = shortNames(groups);
   const drawn = ratios.filter(({ row, ratio }) => place.has(row) && ratio > 0);
   if (drawn.length === 0) return;
-  const variants = [...new Set(drawn.map(({ row }) => row.variant))];
-  const left = Math.min(Math.max(...names.map((name) => name.length)) * 6.5 + 14, (root.clientWidth || 900) * 0.45);
+  const variants = distinct(drawn, ({ row }) => row.variant);
+  const { room, axis } = nameAxis(names, (root.clientWidth || 900) * 0.45);
   const least = Math.min(...drawn.map(({ ratio }) => ratio), 1);
   const series = variants.map((variant) => {
-    const style = variantStyle(view.report, variant);
-    return { type: "scatter", name: trafficPlain(variant), symbol: style.symbol, symbolSize: 11, itemStyle: { color: style.color },
-      data: drawn.filter(({ row }) => row.variant === variant).map(({ row, ratio, bytes, isCounted }) => ({ value: [ratio, place.get(row)],
-        itemStyle: isCounted ? {} : { color: "transparent", borderColor: style.color, borderWidth: 2 },
-        hover: trafficPlain(`${row.case_id}\n${row.variant}, ${row.mode}\n${formatBytes(bytes)} ${isCounted ? "counted" : "modelled"}, ${formatTimes(ratio)} the compulsory ${formatBytes(row.bytes_compulsory)}`) })) };
+    const { color, symbol } = variantStyle(view.report, variant);
+    const data = drawn.filter(({ row }) => row.variant === variant).map(({ row, ratio }) => ({
+      value: [ratio, place.get(row)],
+      itemStyle: row.isMeasured ? {} : { color: "transparent", borderColor: color, borderWidth: 2 },
+      hover: [row.case_id, `${row.variant}, ${row.mode}`,
+        `${formatBytes(row.moved_bytes)} ${bytesKind(row)}, ${timesCompulsory(row)}`].join("\n") }));
+    return { type: "scatter", name: variant, symbol, symbolSize: 11, itemStyle: { color }, data };
   });
-  series[0].markLine = { silent: true, symbol: "none", label: { show: false }, lineStyle: { color: cssColor("--soft"), type: "dashed" }, data: [{ xAxis: 1 }] };
-  if (view.groups.length > groups.length) root.append(h("p", { class: "note" }, `Drawn are the first ${groups.length} of ${view.groups.length} cases: the filters above choose others. The table by op below is of all.`));
-  const label = `Bytes over compulsory bytes of ${plural(groups.length, "case")}`;
-  drawChart(root, label, {
-    aria: { enabled: true, label: { description: label } },
-    grid: { left, right: 24, top: 40, bottom: 40 },
-    legend: { top: 0, left: 0, right: 40 },
-    tooltip: { trigger: "item", formatter: (point) => point.data?.hover ?? "" },
-    xAxis: { type: "log", logBase: 2, min: 2 ** Math.floor(Math.log2(least) + 1e-9), axisLabel: { color: cssColor("--soft"), formatter: (value) => `${value}x` }, name: "bytes / compulsory bytes", nameLocation: "middle", nameGap: 24 },
-    yAxis: { type: "category", inverse: true, data: names, axisTick: { show: false }, splitLine: { show: true, lineStyle: { color: cssColor("--line"), type: "dotted" } }, axisLabel: { color: cssColor("--soft"), interval: 0, width: left - 12, overflow: "truncate" } },
+  series[0].markLine = lineAt({ xAxis: 1 }, "--soft", { type: "dashed" });
+  if (view.groups.length > groups.length) {
+    root.append(h("p", { class: "note" },
+      `Drawn are the first ${groups.length} of ${view.groups.length} cases: the filters above choose others. The `
+        + "table by op below is of all."));
+  }
+  drawChart(root, `Bytes over compulsory bytes of ${plural(groups.length, "case")}`, {
+    grid: { left: room, right: 24, top: 40, bottom: 40 },
+    legend: {},
+    xAxis: { type: "log", logBase: 2, min: 2 ** Math.floor(Math.log2(least) + 1e-9),
+      axisLabel: { formatter: (value) => `${value}x` }, name: "bytes / compulsory bytes", nameLocation: "middle",
+      nameGap: 24 },
+    yAxis: { ...axis, splitLine: { show: true, lineStyle: { color: cssColor("--line"), type: "dotted" } } },
     series,
-  }, { height: Math.max(22 * groups.length + 90, 150), onclick: (point) => { const group = groups[point.data?.value?.[1]]; if (group) view.state.set({ case: group.key }); } });
-  if (drawn.some((one) => !one.isCounted)) root.append(h("p", { class: "soft" }, "Hollow marks are modelled, not counted."));
+  }, { height: Math.max(22 * groups.length + 90, 150), tip: hoverOf, onclick: (item) => {
+    const group = groups[item.data?.value?.[1]];
+    if (group) view.state.set({ case: group.key });
+  } });
+  if (drawn.some(({ row }) => !row.isMeasured)) {
+    root.append(h("p", { class: "soft" }, "Hollow marks are modelled, not measured."));
+  }
 }

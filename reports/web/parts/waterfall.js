@@ -9,14 +9,15 @@ PARTS.push({
     const chain = waterfallChain(root, view);
     if (chain.length < 2) return;
     const pairs = chain.slice(1).map((row, i) => waterfallPair(view.report, chain[i], row));
-    const isCounted = chain.every((row) => isKnown(row.measured_bytes) && row.steps.every((step) => trafficCounted(step) !== null));
-    append(root, [waterfallHeadline(chain), waterfallMost(pairs.at(-1)), waterfallAdvice(chain.at(-1)), trafficVerdictNotes(chain), waterfallMatchNote(pairs)]);
-    const kind = isCounted && view.state.get("waterfall_kind") !== "modelled" ? "counted" : "modelled";
+    const isMeasured = chain.every((row) => row.isMeasured && row.steps.every((step) => step.isMeasured));
+    append(root, [waterfallHeadline(chain), waterfallMost(pairs.at(-1)), waterfallAdvice(chain.at(-1)),
+      trafficVerdictNotes(chain), waterfallMatchNote(pairs)]);
+    const kind = isMeasured && view.state.get("waterfall_kind") !== "modelled" ? "measured" : "modelled";
     // Both stand before either is drawn, so that each knows its width.
     const bytes = h("div", { class: "bytes" });
     const time = h("div", { class: "time" });
     root.append(h("div", { class: "pair" }, bytes, time));
-    waterfallDrawBytes(bytes, view, chain, pairs, kind, isCounted);
+    waterfallDrawBytes(bytes, view, chain, pairs, kind, isMeasured);
     waterfallDrawTime(time, view, chain, pairs);
     for (const pair of pairs) append(root, waterfallTable(view.report, pair));
   },
@@ -35,20 +36,22 @@ function waterfallChain(root, view) {
   const naive = rows.find((row) => row.variant === "naive") ?? null;
   const base = trafficBaseline(view.report, rows);
   const targets = rows.filter((row) => row !== naive && row !== base);
-  const target = targets.find((row) => row.variant === view.state.get("waterfall_to")) ?? targets.find((row) => row.variant === "fused") ?? targets[0] ?? null;
+  const target = targets.find((row) => row.variant === view.state.get("waterfall_to"))
+    ?? targets.find((row) => row.variant === "fused") ?? targets[0] ?? null;
   if (targets.length > 1) {
-    root.append(h("div", { class: "switches" }, h("fieldset", {}, h("legend", {}, "to"), targets.map((row) =>
-      h("button", { type: "button", "aria-pressed": String(row === target), onclick: () => view.state.set({ waterfall_to: row.variant }) }, row.variant)))));
+    const names = targets.map((row) => [row.variant]);
+    root.append(h("div", { class: "switches" }, choiceButtons(view, "waterfall_to", "to", names, target.variant)));
   }
   const wanted = [["naive", naive], [view.report.baseline, base], [target?.variant ?? "fused", target]];
-  const chain = [];
-  for (const [name, row] of wanted) {
-    const whole = view.report.groups.find((group) => group.key === view.selected.key);
-    if (row === null) root.append(h("p", { class: "note" }, whole && rowOf(whole, name) ? `${name} is left out by the filters above.` : `${name} is not in this case.`));
-    else if (row.steps.length === 0) root.append(h("p", { class: "note" }, `${name} has no steps: ${row.reason ?? reasonOf(view.report, row, "launches") ?? "no reason is recorded"}`));
-    else chain.push(row);
-  }
-  if (chain.length < 2) root.append(h("p", { class: "note" }, "Two variants of a case are needed to say what one saves of the other."));
+  const whole = view.report.groups.find((group) => group.key === view.selected.key);
+  const why = (name, row) => {
+    if (row) return row.steps.length > 0 ? null : `has no steps: ${whyNot(view.report, row, "launches", NO_REASON)}`;
+    return whole && rowOf(whole, name) ? "is left out by the filters above." : "is not in this case.";
+  };
+  const note = (text) => root.append(h("p", { class: "note" }, text));
+  for (const [name, row] of wanted) if (why(name, row)) note(`${name} ${why(name, row)}`);
+  const chain = wanted.filter(([name, row]) => !why(name, row)).map(([, row]) => row);
+  if (chain.length < 2) note("Two variants of a case are needed to say what one saves of the other.");
   return chain;
 }
 
@@ -68,9 +71,9 @@ class WaterfallSets {
   }
 }
 
-// All steps of both variants in groups { before, after, how }, each step in one group, so that sums are sums. A group with
-// one side only is not attributed. By tensors: the tensors that both variants store cut their plans into pieces, and pieces
-// that end at the same tensors do the same work.
+// All steps of both variants in groups { before, after, how }, each step in one group, so that sums are sums. A group
+// with one side only is not attributed. By tensors: the tensors that both variants store cut their plans into pieces,
+// and pieces that end at the same tensors do the same work.
 function waterfallGroups(before, after) {
   const nodes = [...before.steps.map((step) => ({ step, side: "before", stage: trafficStage(before, step) })),
     ...after.steps.map((step) => ({ step, side: "after", stage: trafficStage(after, step) }))];
@@ -87,37 +90,33 @@ function waterfallGroups(before, after) {
 
 // Tensors that both variants touch.
 function waterfallCuts(nodes) {
-  const touched = (side) => new Set(nodes.filter((node) => node.side === side).flatMap(({ step }) => [...Object.keys(step.reads), ...Object.keys(step.writes)]));
+  const touched = (side) => new Set(nodes.filter((node) => node.side === side)
+    .flatMap(({ step }) => [...Object.keys(step.reads), ...Object.keys(step.writes)]));
   const after = touched("after");
   return new Set([...touched("before")].filter((name) => after.has(name)));
 }
 
-// Steps belong together where one hands the other a tensor that only its variant stores, and where they write the same tensor.
-function waterfallJoined(nodes, cuts, mayJoin, others = () => false) {
+// Steps belong together where one hands the other a tensor that only its variant stores, and where they write the same
+// tensor.
+function waterfallJoined(nodes, cuts, mayJoin, isOther = () => false) {
   const sets = new WaterfallSets(nodes.length);
-  const first = new Map();
-  const writers = new Map();
-  nodes.forEach((node, i) => Object.keys(node.step.writes).forEach((name) => {
-    const key = cuts.has(name) ? `both ${name}` : `${node.side} ${name}`;
-    writers.set(key, [...(writers.get(key) ?? []), i]);
-  }));
-  for (const same of writers.values()) same.forEach((i) => { if (mayJoin(nodes[i], nodes[same[0]]) || nodes[i].side !== nodes[same[0]].side) sets.join(i, same[0]); });
-  nodes.forEach((node, i) => Object.keys(node.step.reads).forEach((name) => {
+  const keyOf = (node, name) => (cuts.has(name) ? `both ${name}` : `${node.side} ${name}`);
+  const writes = nodes.flatMap((node, i) =>
+    Object.keys(node.step.writes).map((name) => ({ i, key: keyOf(node, name) })));
+  const writers = groupBy(writes, ({ key }) => key);
+  for (const [{ i: first }, ...others] of writers.values()) {
+    for (const { i } of others) {
+      if (mayJoin(nodes[i], nodes[first]) || nodes[i].side !== nodes[first].side) sets.join(i, first);
+    }
+  }
+  nodes.forEach((node, reader) => Object.keys(node.step.reads).forEach((name) => {
     if (cuts.has(name)) return;
-    for (const writer of writers.get(`${node.side} ${name}`) ?? []) if (mayJoin(nodes[writer], node)) sets.join(i, writer);
+    for (const { i } of writers.get(keyOf(node, name)) ?? []) if (mayJoin(nodes[i], node)) sets.join(reader, i);
   }));
-  nodes.forEach((node, i) => {
-    if (!others(node)) return;
-    if (first.has("others")) sets.join(i, first.get("others"));
-    else first.set("others", i);
-  });
-  const groups = new Map();
-  nodes.forEach((node, i) => {
-    const root = sets.find(i);
-    if (!groups.has(root)) groups.set(root, { nodes: [] });
-    groups.get(root).nodes.push(node);
-  });
-  return [...groups.values()].map((group) => waterfallSides(group.nodes));
+  const [host, ...rest] = [...nodes.keys()].filter((i) => isOther(nodes[i]));
+  for (const i of rest) sets.join(i, host);
+  const groups = groupBy([...nodes.keys()], (i) => sets.find(i));
+  return [...groups.values()].map((own) => waterfallSides(own.map((i) => nodes[i])));
 }
 
 function waterfallSides(nodes, how = "tensors") {
@@ -125,17 +124,20 @@ function waterfallSides(nodes, how = "tensors") {
   return { nodes, how, before: of("before"), after: of("after") };
 }
 
-const waterfallFlops = (steps) => trafficSum(steps.map((step) => step.flops));
+const waterfallFlops = (steps) => sumOf(steps.map((step) => step.flops));
 const waterfallIsMatched = (group) => group.before.length > 0 && group.after.length > 0;
-const waterfallSameFlops = (group) => Math.abs(waterfallFlops(group.before) - waterfallFlops(group.after)) <= 1e-6 * waterfallFlops(group.before);
+const waterfallSameFlops = (group) =>
+  Math.abs(waterfallFlops(group.before) - waterfallFlops(group.after)) <= 1e-6 * waterfallFlops(group.before);
 
-// A product whose result only its own variant stores, for another stage, belongs to the group of its stage that lacks its FLOPs.
+// A product whose result only its own variant stores, for another stage, belongs to the group of its stage that lacks
+// its FLOPs.
 function waterfallByFlops(groups) {
   let all = groups;
   for (const group of groups) {
     if (waterfallIsMatched(group) || waterfallFlops([...group.before, ...group.after]) === 0) continue;
     const joined = (other) => waterfallSides([...other.nodes, ...group.nodes]);
-    const host = all.find((other) => other !== group && waterfallIsMatched(other) && other.nodes.some((node) => node.stage === group.nodes[0].stage)
+    const host = all.find((other) => other !== group && waterfallIsMatched(other)
+      && other.nodes.some((node) => node.stage === group.nodes[0].stage)
       && !waterfallSameFlops(other) && waterfallSameFlops(joined(other)));
     if (host) all = [...all.filter((other) => other !== host && other !== group), joined(host)];
   }
@@ -155,7 +157,9 @@ function waterfallFiner(group, cuts, mayJoin) {
 function waterfallLeftovers(groups) {
   const matched = groups.filter(waterfallIsMatched);
   const left = groups.filter((group) => !waterfallIsMatched(group)).flatMap((group) => group.nodes);
-  for (const stage of new Set(left.map((node) => node.stage))) matched.push(waterfallSides(left.filter((node) => node.stage === stage), "stage"));
+  for (const stage of new Set(left.map((node) => node.stage))) {
+    matched.push(waterfallSides(left.filter((node) => node.stage === stage), "stage"));
+  }
   return matched;
 }
 
@@ -164,9 +168,9 @@ function waterfallLeftovers(groups) {
 function waterfallByName(nodes) {
   return [...new Set(nodes.map((node) => node.stage))].flatMap((stage) => {
     const own = nodes.filter((node) => node.stage === stage);
-    const named = (side, name) => own.filter((node) => node.side === side && node.step.name === name);
-    const pairs = own.filter((node) => node.side === "after" && named("after", node.step.name).length === 1 && named("before", node.step.name).length === 1)
-      .map((node) => [named("before", node.step.name)[0], node]).filter(([a, b]) => a.step.flops === b.step.flops);
+    const pairs = [...groupBy(own, (node) => node.step.name).values()]
+      .filter((same) => same.length === 2 && same[0].side === "before" && same[1].side === "after")
+      .filter(([a, b]) => a.step.flops === b.step.flops);
     const rest = own.filter((node) => !pairs.flat().includes(node));
     const restSides = waterfallSides(rest, "stage");
     if (rest.length > 0 && !waterfallIsMatched(restSides)) return [waterfallSides(own, "stage")];
@@ -176,7 +180,8 @@ function waterfallByName(nodes) {
 
 // --- what a group saves; less is negative ---
 
-// Lines of a pair in plan order, then what is not attributed. Each: { label, group, modelled, counted, us, predicted, why }.
+// Lines of a pair in plan order, then what is not attributed. Each: { label, group, modelled, measured, us, predicted,
+// why }.
 function waterfallPair(report, before, after) {
   const order = new Map(after.steps.map((step, i) => [step, i]));
   const early = new Map(before.steps.map((step, i) => [step, i]));
@@ -189,34 +194,45 @@ function waterfallLine(report, before, after, group) {
   const eventPair = report.header?.ceilings?.event_pair_us ?? 0;
   const change = (figure) => {
     const known = [...group.before, ...group.after].every((step) => isKnown(figure(step)));
-    return known ? trafficSum(group.after.map(figure)) - trafficSum(group.before.map(figure)) : null;
+    return known ? sumOf(group.after.map(figure)) - sumOf(group.before.map(figure)) : null;
   };
-  return { label: waterfallLabel(group), group, modelled: change(trafficDeclared), counted: change(trafficCounted),
-    us: change((step) => (isKnown(step.time_us) ? step.time_us - eventPair : null)), ...waterfallPredicted(report, before, after, group) };
+  return { label: waterfallLabel(group), group, modelled: change((step) => step.bytes_modelled),
+    measured: change((step) => step.measured_bytes),
+    us: change((step) => (isKnown(step.time_us) ? step.time_us - eventPair : null)),
+    ...waterfallPredicted(report, before, after, group) };
 }
 
-const waterfallLabel = (group) => (waterfallIsMatched(group) ? group.after.map((step) => step.name).join(" + ") : "not attributed");
+const waterfallLabel = (group) =>
+  (waterfallIsMatched(group) ? group.after.map((step) => step.name).join(" + ") : "not attributed");
 
 // Bytes predict the time of steps without FLOPs: at best the bandwidth ceiling. Gives { predicted, why }.
 function waterfallPredicted(report, before, after, group) {
   const gbps = report.header?.ceilings?.bandwidth_gbps?.value;
-  const bytes = (steps) => trafficSum(steps.filter((step) => !(step.flops > 0)).map(trafficDeclared));
+  const bytes = (steps) => sumOf(steps.filter((step) => !(step.flops > 0)).map((step) => step.bytes_modelled));
   const none = (why) => ({ predicted: null, why });
   if (!(gbps > 0)) return none("no bandwidth ceiling is known");
-  if (before.cache === "hot" || after.cache === "hot") return none("hot: L2 holds much of what the plan reads, so that bytes at the bandwidth ceiling say little");
-  if ([...group.before, ...group.after].every((step) => step.flops > 0)) return none("products only: FLOPs decide their time, bytes do not predict it");
+  if (before.cache === "hot" || after.cache === "hot") {
+    return none("hot: L2 holds much of what the plan reads, so that bytes at the bandwidth ceiling say little");
+  }
+  if ([...group.before, ...group.after].every((step) => step.flops > 0)) {
+    return none("products only: FLOPs decide their time, bytes do not predict it");
+  }
   const hasProducts = [...group.before, ...group.after].some((step) => step.flops > 0);
-  return { predicted: (bytes(group.after) - bytes(group.before)) / gbps / 1e3, why: hasProducts ? "of the steps without FLOPs alone: bytes do not predict the products' time" : "bytes saved / the bandwidth ceiling" };
+  return { predicted: (bytes(group.after) - bytes(group.before)) / gbps / 1e3,
+    why: hasProducts ? "of the steps without FLOPs alone: bytes do not predict the products' time"
+      : "bytes saved / the bandwidth ceiling" };
 }
 
-// Tensors of a group: those no longer stored, those stored instead, those that both have and that are touched less or more.
+// Tensors of a group: those no longer stored, those stored instead, those that both have and that are touched less or
+// more.
 function waterfallTensors(pair, group) {
   const touched = (steps) => {
-    const all = new Map();
-    for (const step of steps) for (const touches of [step.reads, step.writes]) for (const [name, bytes] of Object.entries(touches)) all.set(name, (all.get(name) ?? 0) + bytes);
-    return all;
+    const touches = steps.flatMap((step) => [...Object.entries(step.reads), ...Object.entries(step.writes)]);
+    const byName = [...groupBy(touches, ([name]) => name)];
+    return new Map(byName.map(([name, all]) => [name, sumOf(all.map(([, bytes]) => bytes))]));
   };
-  const storage = new Map([...pair.before.tensors, ...pair.after.tensors].map((tensor) => [tensor.name, tensor.storage]));
+  const tensors = [...pair.before.tensors, ...pair.after.tensors];
+  const storage = new Map(tensors.map((tensor) => [tensor.name, tensor.storage]));
   const everywhere = { before: touched(pair.before.steps), after: touched(pair.after.steps) };
   const written = (steps) => new Set(steps.flatMap((step) => Object.keys(step.writes)));
   const [before, after] = [touched(group.before), touched(group.after)];
@@ -233,24 +249,29 @@ function waterfallHeadline(chain) {
   const [from, to] = [chain.at(-2), chain.at(-1)];
   const sentences = [];
   const times = [from.median_us, to.median_us];
-  const isCounted = isKnown(from.measured_bytes) && isKnown(to.measured_bytes);
-  const bytes = isCounted ? [from.measured_bytes, to.measured_bytes] : [from.bytes_modelled, to.bytes_modelled];
-  const byBytes = bytes.every(isKnown) ? bytes[1] - bytes[0] : null;
+  const { isMeasured, of } = bytesOfOneKind([from, to]);
+  const note = isMeasured ? "" : " (modelled)";
+  const byBytes = isKnown(of(from)) && isKnown(of(to)) ? of(to) - of(from) : null;
   if (times.every(isKnown)) {
     const change = times[1] - times[0];
     const same = Math.abs(change) <= 0.005 * times[0];
-    const how = same ? "as long as" : `${formatTime(Math.abs(change))} (${formatPercent(Math.abs(change) / times[0])}) ${change > 0 ? "longer" : "less"} than`;
+    const by = `${formatTime(Math.abs(change))} (${formatPercent(Math.abs(change) / times[0])})`;
+    const how = same ? "as long as" : `${by} ${change > 0 ? "longer" : "less"} than`;
     sentences.push(`${to.variant} takes ${formatTime(times[1])}, ${how} ${from.variant}'s ${formatTime(times[0])}`);
-    if (isKnown(byBytes)) sentences.push(`${change > 0 && byBytes < 0 && !same ? "although it" : "it"} ${isCounted ? "moves" : "declares"} ${waterfallLess(byBytes)}`);
+    const it = change > 0 && byBytes < 0 && !same ? "although it" : "it";
+    if (isKnown(byBytes)) sentences.push(`${it} moves ${waterfallLess(byBytes)}${note}`);
   } else if (isKnown(byBytes)) {
-    sentences.push(`${to.variant} ${isCounted ? "moves" : "declares"} ${waterfallLess(byBytes)} than ${from.variant}`);
+    sentences.push(`${to.variant} moves ${waterfallLess(byBytes)} than ${from.variant}${note}`);
   }
-  if (sentences.length === 0) return h("p", { class: "note" }, "Neither latencies nor bytes of these variants are known.");
+  if (sentences.length === 0) {
+    return h("p", { class: "note" }, "Neither latencies nor bytes of these variants are known.");
+  }
   const isSlower = times.every(isKnown) && times[1] > 1.005 * times[0];
   return h("p", { class: isSlower ? "headline fail" : "headline" }, `${sentences.join(", ")}.`);
 }
 
-const waterfallLess = (change) => (change === 0 ? "as many bytes" : `${formatBytes(Math.abs(change))} ${change < 0 ? "less" : "more"}`);
+const waterfallLess = (change) =>
+  (change === 0 ? "as many bytes" : `${formatBytes(Math.abs(change))} ${change < 0 ? "less" : "more"}`);
 
 // Where most time is saved, and where most is lost.
 function waterfallMost(pair) {
@@ -263,19 +284,31 @@ function waterfallMost(pair) {
 }
 
 function waterfallAdvice(row) {
-  const all = trafficSum(row.steps.map((step) => step.time_us));
-  const products = trafficSum(row.steps.filter((step) => step.flops > 0).map((step) => step.time_us));
+  const all = sumOf(row.steps.map((step) => step.time_us));
+  const products = sumOf(row.steps.filter((step) => step.flops > 0).map((step) => step.time_us));
   if (!(all > 0) || products < 0.5 * all) return null;
-  return h("p", {}, `Steps with matrix products take ${formatPercent(products / all)} of the time of ${row.variant}'s steps. FLOPs decide there: bytes saved do not predict time.`);
+  return h("p", {},
+    `Steps with matrix products take ${formatPercent(products / all)} of the time of ${row.variant}'s steps. FLOPs `
+      + "decide there: bytes saved do not predict time.");
 }
+
+const waterfallHasTensors = (pair) => trafficHasTensors(pair.before) && trafficHasTensors(pair.after);
 
 function waterfallMatchNote(pairs) {
   const hows = new Set(pairs.flatMap((pair) => pair.groups.filter(waterfallIsMatched).map((group) => group.how)));
   const texts = [];
-  if (hows.has("tensors")) texts.push("Steps are matched by the tensors that both variants store: what lies between the same tensors does the same work.");
-  if (hows.has("stage") || hows.has("name")) texts.push(pairs.some((pair) => !trafficHasTensors(pair.before) || !trafficHasTensors(pair.after))
-    ? "These records have no bytes by tensor (they are of an older version): steps are matched by stage and by name." : "Where no tensor fits, steps are matched by stage.");
-  if (pairs.some((pair) => pair.groups.some((group) => !waterfallIsMatched(group)))) texts.push("Steps without a match are shown as not attributed.");
+  if (hows.has("tensors")) {
+    texts.push("Steps are matched by the tensors that both variants store: what lies between the same tensors does the "
+      + "same work.");
+  }
+  if (hows.has("stage") || hows.has("name")) {
+    texts.push(pairs.every(waterfallHasTensors) ? "Where no tensor fits, steps are matched by stage."
+      : "These records have no bytes by tensor (they are of an older version): steps are matched by stage and by "
+        + "name.");
+  }
+  if (pairs.some((pair) => pair.groups.some((group) => !waterfallIsMatched(group)))) {
+    texts.push("Steps without a match are shown as not attributed.");
+  }
   return h("p", { class: "soft" }, texts.join(" "));
 }
 
@@ -289,12 +322,15 @@ function waterfallBars(chain, pairs, totalOf, changeOf, restLabel, predictedOf =
     let at = totalOf(pair.before);
     const end = totalOf(pair.after);
     const push = (kind, label, to, line, predicted = null) => {
-      bars.push({ kind, label, from: at, to, row: pair.after, pair, line, predicted: isKnown(predicted) ? at + predicted : null, predictedChange: predicted });
+      bars.push({ kind, label, from: at, to, row: pair.after, pair, line,
+        predicted: isKnown(predicted) ? at + predicted : null, predictedChange: predicted });
       at = to;
     };
     for (const line of waterfallFewer(pair.lines, changeOf)) {
       const change = changeOf(line);
-      if (isKnown(change)) push(waterfallIsMatched(line.group) ? "change" : "none", line.label, at + change, line, predictedOf(line));
+      if (isKnown(change)) {
+        push(waterfallIsMatched(line.group) ? "change" : "none", line.label, at + change, line, predictedOf(line));
+      }
     }
     if (Math.abs(end - at) > 1e-9 * Math.max(Math.abs(end), Math.abs(at))) push("rest", restLabel, end, null);
     bars.push({ kind: "total", row: pair.after, label: pair.after.variant, from: 0, to: end });
@@ -306,11 +342,14 @@ function waterfallBars(chain, pairs, totalOf, changeOf, restLabel, predictedOf =
 function waterfallFewer(lines, changeOf) {
   if (lines.length <= WATERFALL_MOST_BARS) return lines;
   const known = lines.filter((line) => isKnown(changeOf(line)));
-  const large = new Set([...known].sort((a, b) => Math.abs(changeOf(b)) - Math.abs(changeOf(a))).slice(0, WATERFALL_MOST_BARS - 1));
+  const large = new Set([...known].sort((a, b) => Math.abs(changeOf(b)) - Math.abs(changeOf(a)))
+    .slice(0, WATERFALL_MOST_BARS - 1));
   const small = known.filter((line) => !large.has(line));
-  const sum = (name) => (small.every((line) => isKnown(line[name])) ? trafficSum(small.map((line) => line[name])) : null);
-  const other = { label: `${small.length} smaller changes`, modelled: sum("modelled"), counted: sum("counted"), us: sum("us"), predicted: null, why: "the table has each",
-    group: { how: "stage", before: small.flatMap((line) => line.group.before), after: small.flatMap((line) => line.group.after) } };
+  const sum = (name) => (small.every((line) => isKnown(line[name])) ? sumOf(small.map((line) => line[name])) : null);
+  const group = { how: "stage", before: small.flatMap((line) => line.group.before),
+    after: small.flatMap((line) => line.group.after) };
+  const other = { label: `${small.length} smaller changes`, modelled: sum("modelled"), measured: sum("measured"),
+    us: sum("us"), predicted: null, why: "the table has each", group };
   return [...lines.filter((line) => large.has(line)), other];
 }
 
@@ -323,43 +362,46 @@ function waterfallStart(view, key, chain, totalOf) {
 
 function waterfallStartSwitch(view, key, chain, start) {
   if (chain.length < 3) return null;
-  return h("fieldset", {}, h("legend", {}, "from"), chain.slice(0, -1).map((row, i) =>
-    h("button", { type: "button", "aria-pressed": String(i === start), onclick: () => view.state.set({ [key]: row.variant }) }, row.variant)));
+  return choiceButtons(view, key, "from", chain.slice(0, -1).map((row) => [row.variant]), chain[start].variant);
 }
 
-function waterfallDrawBytes(root, view, chain, pairs, kind, isCounted) {
-  root.append(h("h3", {}, kind === "counted" ? "Bytes, counted" : "Bytes, modelled"));
-  const totalOf = (row) => (kind === "counted" ? row.measured_bytes : row.bytes_modelled);
+function waterfallDrawBytes(root, view, chain, pairs, kind, isMeasured) {
+  root.append(h("h3", {}, kind === "measured" ? "Bytes, measured" : "Bytes, modelled"));
+  const totalOf = (row) => (kind === "measured" ? row.measured_bytes : row.bytes_modelled);
   const unknown = chain.find((row) => !isKnown(totalOf(row)));
   if (unknown) {
-    root.append(h("p", { class: "note" }, `Not drawn: ${unknown.variant} has no modelled bytes: ${reasonOf(view.report, unknown, "bytes_modelled") ?? unknown.reason ?? "no reason is recorded"}`));
+    const reason = whyNot(view.report, unknown, "bytes_modelled", NO_REASON);
+    root.append(h("p", { class: "note" }, `Not drawn: ${unknown.variant} has no modelled bytes: ${reason}`));
     return;
   }
-  const why = chain.map((row) => reasonOf(view.report, row, "dram_read_bytes")).find(Boolean) ?? "some steps or variants were not counted";
-  const button = (value) => h("button", { type: "button", "aria-pressed": String(value === kind), disabled: value === "counted" && !isCounted, title: value === "counted" && !isCounted ? `not counted: ${why}` : null,
-    onclick: () => view.state.set({ waterfall_kind: value === "counted" ? "" : value }) }, value);
+  const why = chain.map((row) => reasonOf(view.report, row, "dram_read_bytes")).find(Boolean)
+    ?? "some steps or variants were not measured";
+  const kinds = [["", "measured", isMeasured ? null : `not measured: ${why}`, !isMeasured], ["modelled"]];
   const start = waterfallStart(view, "waterfall_bytes", chain, totalOf);
-  append(root, [h("div", { class: "switches" }, h("fieldset", {}, h("legend", {}, "bytes"), button("counted"), button("modelled")), waterfallStartSwitch(view, "waterfall_bytes", chain, start))]);
-  const bars = waterfallBars(chain.slice(start), pairs.slice(start), totalOf, (line) => line[kind], kind === "counted" ? "outside the steps" : "in no step",
-    kind === "counted" ? (line) => line.modelled : undefined);
-  waterfallDraw(root, view, bars, formatBytes, trafficTick, `${kind} bytes`, "as modelled");
-  if (!isCounted) root.append(h("p", { class: "note" }, `Not counted: ${why}`));
+  append(root, [h("div", { class: "switches" },
+    choiceButtons(view, "waterfall_kind", "bytes", kinds, kind === "measured" ? "" : kind),
+    waterfallStartSwitch(view, "waterfall_bytes", chain, start))]);
+  const bars = waterfallBars(chain.slice(start), pairs.slice(start), totalOf, (line) => line[kind],
+    kind === "measured" ? "outside the steps" : "in no step",
+    kind === "measured" ? (line) => line.modelled : undefined);
+  waterfallDraw(root, view, bars, formatBytes, axisBytes, `${kind} bytes`, "as modelled");
+  if (!isMeasured) root.append(h("p", { class: "note" }, `Not measured: ${why}`));
 }
 
 function waterfallDrawTime(root, view, chain, pairs) {
   root.append(h("h3", {}, "Time, measured"));
   const unknown = chain.find((row) => !isKnown(row.median_us));
   if (unknown) {
-    root.append(h("p", { class: "note" }, `Not drawn: ${unknown.variant} has no latency: ${reasonOf(view.report, unknown, "median_us") ?? unknown.reason ?? "no reason is recorded"}`));
+    root.append(h("p", { class: "note" },
+      `Not drawn: ${unknown.variant} has no latency: ${whyNot(view.report, unknown, "median_us", NO_REASON)}`));
     return;
   }
   const start = waterfallStart(view, "waterfall_time", chain, (row) => row.median_us);
   append(root, [h("div", { class: "switches" }, waterfallStartSwitch(view, "waterfall_time", chain, start))]);
-  const bars = waterfallBars(chain.slice(start), pairs.slice(start), (row) => row.median_us, (line) => line.us, "outside the steps", (line) => line.predicted);
-  waterfallDraw(root, view, bars, formatTime, waterfallTick, "latency", "as bytes predict");
+  const bars = waterfallBars(chain.slice(start), pairs.slice(start), (row) => row.median_us, (line) => line.us,
+    "outside the steps", (line) => line.predicted);
+  waterfallDraw(root, view, bars, formatTime, axisTime, "latency", "as bytes predict");
 }
-
-const waterfallTick = (us) => withoutZeros(formatTime(us));
 
 function waterfallColor(report, bar) {
   if (bar.kind === "total") return variantStyle(report, bar.row.variant).color;
@@ -370,28 +412,39 @@ function waterfallColor(report, bar) {
 function waterfallDraw(root, view, bars, format, tick, what, predictedName) {
   const most = Math.max(...bars.map((bar) => Math.max(bar.from, bar.to, bar.predicted ?? 0)));
   const least = Math.min(...bars.map((bar) => Math.min(bar.from, bar.to, bar.predicted ?? 0)), 0);
-  const labels = bars.map((bar) => trafficPlain(bar.label));
-  const width = Math.min((root.clientWidth || 640), 1300);
-  const left = Math.min(Math.max(...labels.map((label) => label.length)) * 6.5 + 14, Math.max(0.36 * width, 120));
+  const labels = bars.map((bar) => bar.label);
+  const { room, axis } = nameAxis(labels, Math.max(0.36 * Math.min(root.clientWidth || 640, 1300), 120));
   const interval = trafficNiceStep(Math.max(most - least, 1e-9));
   const said = (bar) => (bar.kind === "total" ? format(bar.to) : trafficSigned(bar.to - bar.from, format));
-  const data = bars.map((bar, i) => ({ name: labels[i], kind: bar.kind, value: [bar.from, bar.to, i], said: said(bar), predicted: bar.predicted, hover: trafficPlain(waterfallHover(bar, format)), itemStyle: { color: waterfallColor(view.report, bar) } }));
+  const data = bars.map((bar, i) => ({ name: labels[i], kind: bar.kind, value: [bar.from, bar.to, i], said: said(bar),
+    predicted: bar.predicted, hover: waterfallHover(bar, format),
+    itemStyle: { color: waterfallColor(view.report, bar) } }));
   const ink = cssColor("--ink");
   const soft = cssColor("--soft");
   const label = `${what}: ${bars.map((bar) => `${bar.label} ${said(bar)}`).join("; ")}`;
-  const marks = bars.map((bar, i) => ({ bar, i })).filter(({ bar }) => isKnown(bar.predicted)).map(({ bar, i }) => ({ value: [bar.predicted, i], hover: trafficPlain(`${bar.label}\n${predictedName}: ${trafficSigned(bar.predictedChange, format)}`) }));
+  const marks = bars.map((bar, i) => ({ bar, i })).filter(({ bar }) => isKnown(bar.predicted))
+    .map(({ bar, i }) => ({ value: [bar.predicted, i],
+      hover: `${bar.label}\n${predictedName}: ${trafficSigned(bar.predictedChange, format)}` }));
   drawChart(root, label, {
-    aria: { enabled: true, label: { description: label } },
-    grid: { left, right: 84, top: 34, bottom: 34 },
-    tooltip: { trigger: "item", formatter: (point) => point.data?.hover ?? "" },
-    xAxis: { type: "value", min: least < 0 ? Math.floor(least / interval) * interval : 0, max: Math.ceil(most / interval - 1e-9) * interval, interval, axisLabel: { color: soft, formatter: tick, hideOverlap: true } },
-    yAxis: { type: "category", inverse: true, data: labels.map((_, i) => String(i)), axisTick: { show: false }, axisLabel: { color: soft, interval: 0, width: left - 12, overflow: "truncate", formatter: (value) => labels[value] } },
+    grid: { left: room, right: 84, top: 34, bottom: 34 },
+    xAxis: { type: "value", min: least < 0 ? Math.floor(least / interval) * interval : 0,
+      max: Math.ceil(most / interval - 1e-9) * interval, interval, axisLabel: { formatter: tick, hideOverlap: true } },
+    yAxis: axis,
     series: [
-      { type: "custom", name: what, data, encode: { x: [0, 1], y: 2 }, renderItem: (_, api) => waterfallBox(api, data, ink, soft) },
-      { type: "scatter", name: predictedName, symbol: "diamond", symbolSize: 10, itemStyle: { color: "transparent", borderColor: ink, borderWidth: 1.5 }, data: marks, z: 5 },
+      { type: "custom", name: what, data, encode: { x: [0, 1], y: 2 },
+        renderItem: (_, api) => waterfallBox(api, data, ink, soft) },
+      { type: "scatter", name: predictedName, symbol: "diamond", symbolSize: 10, data: marks, z: 5,
+        itemStyle: { color: "transparent", borderColor: ink, borderWidth: 1.5 } },
     ],
-  }, { height: 30 * bars.length + 80, onclick: (point) => { const bar = bars[point.data?.value?.[point.seriesType === "custom" ? 2 : 1]]; if (bar) view.open(bar.row); } });
-  if (marks.length) root.append(h("p", { class: "soft" }, `Falling bars (green) are saved, rising bars (red) are lost, grey ones are in no matched step. Diamonds: where a bar would end ${predictedName}.`));
+  }, { height: 30 * bars.length + 80, tip: hoverOf, onclick: (item) => {
+    const bar = bars[item.data?.value?.[item.seriesType === "custom" ? 2 : 1]];
+    if (bar) view.open(bar.row);
+  } });
+  if (marks.length) {
+    root.append(h("p", { class: "soft" },
+      "Falling bars (green) are saved, rising bars (red) are lost, grey ones are in no matched step. Diamonds: where "
+        + `a bar would end ${predictedName}.`));
+  }
 }
 
 // A bar, a line to the next, and its figure at its right.
@@ -403,16 +456,22 @@ function waterfallBox(api, data, ink, soft) {
   const step = api.size([0, 1])[1];
   const height = step * 0.66;
   const children = [
-    { type: "rect", shape: { x: Math.min(x0, x1), y: y - height / 2, width: Math.max(Math.abs(x1 - x0), 1), height }, style: { fill: data[at].itemStyle.color } },
-    { type: "text", style: { text: data[at].said, x: Math.max(x0, x1, mark) + (mark >= Math.max(x0, x1) ? 10 : 6), y, fill: ink, fontSize: 12, textVerticalAlign: "middle", verticalAlign: "middle" }, silent: true },
+    { type: "rect", shape: { x: Math.min(x0, x1), y: y - height / 2, width: Math.max(Math.abs(x1 - x0), 1), height },
+      style: { fill: data[at].itemStyle.color } },
+    { type: "text", style: { text: data[at].said, x: Math.max(x0, x1, mark) + (mark >= Math.max(x0, x1) ? 10 : 6), y,
+      fill: ink, fontSize: 12, textVerticalAlign: "middle", verticalAlign: "middle" }, silent: true },
   ];
-  if (at + 1 < data.length) children.push({ type: "line", shape: { x1, y1: y + height / 2, x2: x1, y2: y + step - height / 2 }, style: { stroke: soft, lineDash: [2, 2] }, silent: true });
+  if (at + 1 < data.length) {
+    children.push({ type: "line", shape: { x1, y1: y + height / 2, x2: x1, y2: y + step - height / 2 },
+      style: { stroke: soft, lineDash: [2, 2] }, silent: true });
+  }
   return { type: "group", children };
 }
 
 function waterfallHover(bar, format) {
   if (bar.kind === "total") return `${bar.row.variant}\n${format(bar.to)} in ${plural(bar.row.steps.length, "step")}`;
-  const lines = [`${bar.pair.before.variant} to ${bar.pair.after.variant}`, bar.label, trafficSigned(bar.to - bar.from, format)];
+  const lines = [`${bar.pair.before.variant} to ${bar.pair.after.variant}`, bar.label,
+    trafficSigned(bar.to - bar.from, format)];
   if (!bar.line) return lines.join("\n");
   lines.push(`was: ${trafficNames(bar.line.group.before.map((step) => step.name))}`);
   if (isKnown(bar.predictedChange)) lines.push(`predicted: ${trafficSigned(bar.predictedChange, format)}`);
@@ -422,31 +481,45 @@ function waterfallHover(bar, format) {
 
 // --- the figures ---
 
+const WATERFALL_OUTSIDE = "what the plan's figure and the steps' differ by: late writes; in time, gaps between "
+  + "launches, overlap, and an empty pair of events";
+
 function waterfallTable(report, pair) {
-  const hasTensors = trafficHasTensors(pair.before) && trafficHasTensors(pair.after);
-  const n = (value, format, why) => ({ text: isKnown(value) ? trafficSigned(value, format) : NONE, class: "n", title: isKnown(value) ? null : why });
-  const whyBytes = reasonOf(report, pair.after, "dram_read_bytes") ?? reasonOf(report, pair.before, "dram_read_bytes") ?? "not all of these steps were counted";
+  const hasTensors = waterfallHasTensors(pair);
+  const signed = (value, format, why) => (isKnown(value) ? n(trafficSigned(value, format)) : n(NONE, why));
+  const names = (steps) => steps.map((step) => step.name).join("; ");
+  const now = ({ group }) =>
+    (waterfallIsMatched(group) || group.after.length === 0 ? "" : ` (now: ${names(group.after)})`);
+  const whyBytes = reasonOf(report, pair.after, "dram_read_bytes") ?? reasonOf(report, pair.before, "dram_read_bytes")
+    ?? "not all of these steps were measured";
   const lines = pair.lines.map((line) => [
-    waterfallIsMatched(line.group) ? line.group.after.map((step) => step.name).join(" + ") : "not attributed",
-    { text: `${line.group.before.map((step) => step.name).join("; ") || NONE}${waterfallIsMatched(line.group) || line.group.after.length === 0 ? "" : ` (now: ${line.group.after.map((step) => step.name).join("; ")})`}` },
-    hasTensors ? waterfallTensorCell(pair, line.group) : { text: NONE, title: "these records have no bytes by tensor: they are of an older version" },
-    n(line.modelled, formatMb, "not declared"), n(line.counted, formatMb, whyBytes),
-    { ...n(line.predicted, formatUs, line.why), title: line.why }, n(line.us, formatUs, "not all of these steps were timed")]);
-  const sum = (name) => trafficSum(pair.lines.map((line) => line[name]));
-  const change = (name) => (isKnown(pair.before[name]) && isKnown(pair.after[name]) ? pair.after[name] - pair.before[name] : null);
+    line.label, (names(line.group.before) || NONE) + now(line),
+    hasTensors ? waterfallTensorCell(pair, line.group) : { text: NONE, title: TRAFFIC_OLD },
+    signed(line.modelled, formatMb, "not modelled"), signed(line.measured, formatMb, whyBytes),
+    { ...signed(line.predicted, fourDigits, line.why), title: line.why },
+    signed(line.us, fourDigits, "not all of these steps were timed")]);
+  const sum = (name) => sumOf(pair.lines.map((line) => line[name]));
+  const change = (name) => (isKnown(pair.before[name]) && isKnown(pair.after[name])
+    ? pair.after[name] - pair.before[name] : null);
   const rest = (total, name) => (total === null ? null : waterfallClean(total - sum(name), total));
-  const totals = { modelled: change("bytes_modelled"), counted: change("measured_bytes"), us: change("median_us") };
-  lines.push([{ text: "outside the steps", title: "what the plan's figure and the steps' differ by: late writes; in time, gaps between launches, overlap, and an empty pair of events" }, "", "",
-    n(rest(totals.modelled, "modelled"), formatMb, "not known"), n(rest(totals.counted, "counted"), formatMb, whyBytes), "", n(rest(totals.us, "us"), formatUs, "no latency")]);
+  const totals = { modelled: change("bytes_modelled"), measured: change("measured_bytes"), us: change("median_us") };
+  lines.push([{ text: "outside the steps", title: WATERFALL_OUTSIDE }, "", "",
+    signed(rest(totals.modelled, "modelled"), formatMb, "not known"),
+    signed(rest(totals.measured, "measured"), formatMb, whyBytes), "",
+    signed(rest(totals.us, "us"), fourDigits, "no latency")]);
   const predicted = pair.lines.some((line) => isKnown(line.predicted)) ? sum("predicted") : null;
   const bold = (cell) => ({ ...cell, text: h("strong", {}, cell.text) });
-  lines.push([h("strong", {}, `${pair.after.variant} less ${pair.before.variant}`), "", "", bold(n(totals.modelled, formatMb, "not known")), bold(n(totals.counted, formatMb, whyBytes)),
-    bold(n(predicted, formatUs, "nothing is predicted")), bold(n(totals.us, formatUs, reasonOf(report, pair.after, "median_us") ?? "no latency"))]);
-  const head = numberCell;
-  return [h("h3", {}, `${pair.before.variant} to ${pair.after.variant}`),
-    table(`${pair.before.variant} to ${pair.after.variant}`, [`step of ${pair.after.variant}`, `was, in ${pair.before.variant}`, "intermediates",
-      head("MB modelled", "change in the bytes that the steps declare: what is saved is negative"), head("MB counted", "change in the bytes that the counters saw, each step in its place"),
-      head("\u00b5s predicted", "change in the bytes of steps without FLOPs, over the bandwidth ceiling"), head("\u00b5s measured", "change in the steps' time_us, each less an empty pair of events")], lines, { css: "saved" })];
+  lines.push([h("strong", {}, `${pair.after.variant} less ${pair.before.variant}`), "", "",
+    bold(signed(totals.modelled, formatMb, "not known")), bold(signed(totals.measured, formatMb, whyBytes)),
+    bold(signed(predicted, fourDigits, "nothing is predicted")),
+    bold(signed(totals.us, fourDigits, reasonOf(report, pair.after, "median_us") ?? "no latency"))]);
+  const title = `${pair.before.variant} to ${pair.after.variant}`;
+  const heads = [`step of ${pair.after.variant}`, `was, in ${pair.before.variant}`, "intermediates",
+    n("MB modelled", "change in the steps' modelled bytes: what is saved is negative"),
+    n("MB measured", "change in the bytes by the counters, each step in its place"),
+    n("\u00b5s predicted", "change in the bytes of steps without FLOPs, over the bandwidth ceiling"),
+    n("\u00b5s measured", "change in the steps' time_us, each less an empty pair of events")];
+  return [h("h3", {}, title), table(title, heads, lines, { css: "saved" })];
 }
 
 // Nothing but rounding is nothing.
@@ -454,7 +527,9 @@ const waterfallClean = (rest, total) => (Math.abs(rest) <= 1e-9 * Math.max(Math.
 
 function waterfallTensorCell(pair, group) {
   const { gone, fresh, less } = waterfallTensors(pair, group);
-  const line = (said, names) => (names.length ? h("div", {}, h("span", { class: "soft" }, `${said} `), names.join("; ")) : null);
-  const cells = [line("no longer stored:", gone), line("stored instead:", fresh), line("read or written less:", less)].filter(Boolean);
+  const line = (said, names) =>
+    (names.length ? h("div", {}, h("span", { class: "soft" }, `${said} `), names.join("; ")) : null);
+  const cells = [line("no longer stored:", gone), line("stored instead:", fresh), line("read or written less:", less)]
+    .filter(Boolean);
   return cells.length ? { text: cells } : NONE;
 }
