@@ -50,6 +50,25 @@ pageTest("rows stand at FLOPs over the bytes that crossed while the clock ran", 
   assert.deepEqual(page.complaints, []);
 });
 
+pageTest("a chart that is printed fits the paper, and is drawn by then", async () => {
+  const page = await openRun([header(), ...mlpRows()], { hash: "#roofline" });
+  await chartOf(page, "#roofline");
+  const printed = await page.evaluate(async () => {
+    window.dispatchEvent(new Event("beforeprint"));
+    const canvas = document.querySelector("#roofline canvas");
+    const atOnce = canvas.toDataURL();
+    await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+    return { width: canvas.clientWidth, isLater: canvas.toDataURL() !== atOnce };
+  });
+  assert.deepEqual(printed, { width: 680, isLater: false });
+  const wide = await page.evaluate(() => {
+    window.dispatchEvent(new Event("afterprint"));
+    return document.querySelector("#roofline canvas").clientWidth;
+  });
+  assert.ok(wide > 680);
+  assert.deepEqual(page.complaints, []);
+});
+
 pageTest("a low intensity is judged by the bandwidth roof", async () => {
   const one = row({ us: 1000, steps: [step("product", "k", { x: 1000 * MB }, { y: 1000 * MB }, { flops: 2e10 })] });
   const page = await openRun([header(), one], { hash: "#roofline" });
