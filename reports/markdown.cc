@@ -217,7 +217,8 @@ std::string tables_of(const Records& records, std::size_t used) {
 
 std::string legend_of(const Records& records) {
   if (records.rows.empty()) return {};
-  return "\nEach speed-up is the other's latency over this one's, with its 95% interval. HBM MB are measured; where they "
+  return "\nEach speed-up is the other's latency over this one's, with its 95% interval. HBM MB are measured; where "
+         "they "
          "could not be, they are modelled: what the steps declare. The floor is what the op needs at this run's "
          "ceilings. Over 100% of the budget a result is wrong.\n";
 }
