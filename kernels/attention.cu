@@ -10,9 +10,7 @@ namespace {
 
 void check(const AttentionCall& call, AttentionKernel kernel) {
   const AttentionShape& shape = call.shape;
-  if (kernel != AttentionKernel::portable && kernel != AttentionKernel::portable_unaligned) {
-    throw std::invalid_argument("attention: not a CUDA kernel");
-  }
+  if (kernel == AttentionKernel::cpu) throw std::invalid_argument("attention: not a CUDA kernel");
   if (shape.head_dim < 1 || shape.head_dim > 256) throw std::invalid_argument("attention: head_dim is not in 1..256");
   if (shape.kv_heads < 1 || shape.heads % shape.kv_heads != 0) {
     throw std::invalid_argument("attention: kv_heads does not divide heads");
@@ -20,7 +18,10 @@ void check(const AttentionCall& call, AttentionKernel kernel) {
   const bool aligned = shape.head_dim % 8 == 0 && is_aligned_16(call.q) && is_aligned_16(call.k) &&
                        is_aligned_16(call.v) && is_aligned_16(call.out);
   if (call.aligned && !aligned) {
-    throw std::invalid_argument("attention: the portable kernel needs 16-byte aligned tensors and head_dim % 8 == 0");
+    throw std::invalid_argument("attention: this kernel needs 16-byte aligned tensors and head_dim % 8 == 0");
+  }
+  if (kernel == AttentionKernel::hopper && shape.head_dim != 64 && shape.head_dim != 128) {
+    throw std::invalid_argument("attention: the Hopper kernel takes head_dim 64 and 128");
   }
 }
 
@@ -28,8 +29,9 @@ void check(const AttentionCall& call, AttentionKernel kernel) {
 
 void attention(const Exec& exec, AttentionKernel kernel, DType dtype, const void* q, const void* k, const void* v,
                void* out, AttentionShape shape) {
-  const AttentionCall call{exec, dtype, kernel == AttentionKernel::portable, q, k, v, out, shape};
+  const AttentionCall call{exec, dtype, kernel != AttentionKernel::portable_unaligned, q, k, v, out, shape};
   check(call, kernel);
+  if (kernel == AttentionKernel::hopper) return launch_attention_hopper(call);
   const bool all_sizes = call.aligned;
   if (shape.head_dim <= 64) return launch_attention<64>(call);
   if (shape.head_dim <= 96 && all_sizes) return launch_attention<96>(call);

@@ -18,6 +18,7 @@
 
 #include "kernels/device.cuh"
 #include "kernels/mma.cuh"
+#include "kernels/online_softmax.cuh"
 
 namespace fusebench::kernels::cuda {
 
@@ -156,20 +157,6 @@ __device__ __forceinline__ void copy_keys(unsigned char* shared, const T* first,
 /// The address for ldmatrix of chunks 2 · pair and 2 · pair + 1, given a lane's address for pair 0.
 __device__ __forceinline__ std::uint32_t at_pair(std::uint32_t lane_address, int pair) {
   return (lane_address ^ (pair * 32 & 127)) + (pair * 32 & ~127);
-}
-
-/// 2^x; 0 for -inf.
-__device__ __forceinline__ float power_of_two(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
-/// What the four lanes that share a row of an MMA accumulator make of their values together.
-template <class Combine>
-__device__ __forceinline__ float reduce_quad(float value, Combine combine) {
-  value = combine(value, __shfl_xor_sync(0xffffffffu, value, 1));
-  return combine(value, __shfl_xor_sync(0xffffffffu, value, 2));
 }
 
 /// A warp's rows: accumulators in the fragment layout of mma.cuh, rows lane / 4 and lane / 4 + 8 of each 16.

@@ -1,5 +1,5 @@
-// What the parts of the portable attention share: one call, and the launchers by padded head_dim, each in a .cu of its
-// own so that they compile side by side.
+// What the parts of attention share: one call, and the launchers, each in a .cu of its own so that they compile side by
+// side.
 #pragma once
 
 #include "kernels/types.h"
@@ -20,5 +20,8 @@ struct AttentionCall {
 /// For head_dim <= HeadDim. 96 and 192 have no kernel with element loads.
 template <int HeadDim>
 void launch_attention(const AttentionCall& call);
+
+/// kernels/attention_hopper.cuh, for head_dim 64 and 128 and aligned rows.
+void launch_attention_hopper(const AttentionCall& call);
 
 }  // namespace fusebench::kernels::cuda

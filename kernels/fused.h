@@ -20,6 +20,7 @@ enum class AttentionKernel : std::uint8_t {
   cpu,
   portable,  ///< mma.sync, online softmax, cp.async: 16-byte aligned rows (head_dim % 8 == 0), head_dim <= 256
   portable_unaligned,  ///< the same with element loads: any base, any head_dim <= 256
+  hopper,              ///< wgmma fed by TMA: sm_90a, 16-byte aligned rows, head_dim 64 or 128
 };
 
 /// Where a QKV product's columns go: q [rows, heads, head_dim], k and v [.., kv_heads, head_dim] at kv_rows.

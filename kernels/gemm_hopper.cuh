@@ -15,14 +15,16 @@
 
 #include "kernels/gemm.cuh"
 #include "kernels/hopper.cuh"
+#include "kernels/ring.cuh"
 #include "kernels/tensor_map.h"
 
 namespace fusebench::kernels::cuda {
 
-template <int N, int Stages>
+/// `Cluster` blocks share the weight; `GroupRows` is how many rows of c are worked on at one time, see TileSchedule.
+template <int N, int Stages, int Cluster = 2, int GroupRows = 2048>
 struct HopperTile {
   static constexpr int m = 128, n = N, k = 64, stages = Stages;
-  static constexpr int cluster = 2;         ///< blocks
+  static constexpr int cluster = Cluster, group_rows = GroupRows;
   static constexpr int consumers = m / 64;  ///< warpgroups
   static constexpr int threads = 128 * (1 + consumers);
   static constexpr int a_bytes = m * k * 2, weight_bytes = n * k * 2, stage_bytes = a_bytes + weight_bytes;
@@ -36,19 +38,6 @@ struct HopperTile {
 
 using HopperLargeTile = HopperTile<256, 4>;
 using HopperMediumTile = HopperTile<128, 6>;
-
-/// A stage of the ring, and the parity of its barriers' phase.
-template <int Stages>
-struct RingPlace {
-  int stage = 0;
-  std::uint32_t parity = 0;
-
-  __device__ __forceinline__ void advance() {
-    if (++stage < Stages) return;
-    stage = 0;
-    parity ^= 1;
-  }
-};
 
 /// Which tiles a cluster takes: every clusters-th, down the rows of a group, then on to the next columns. As in
 /// `raster` groups of about 2048 rows let the blocks that run at one time share operands in L2.
@@ -74,37 +63,9 @@ class TileSchedule {
 
  private:
   static constexpr int kRows = Tile::m * Tile::cluster;
-  static constexpr int kGroup = 2048 / kRows;
+  static constexpr int kGroup = Tile::group_rows / kRows;
   int tall_, wide_, next_, step_;
 };
-
-/// Of 32 columns a thread's accumulators have two in each group of eight, the quad's four threads together have all.
-/// Thread t of the quad gets the eight of group t: a 4 x 4 transpose of pairs by shuffles, as many for each value as
-/// shared memory would take accesses to write it alone. `d` is a row's first value; the next group's lies 4 further.
-__device__ __forceinline__ void transpose_quad(const float* d, float (&values)[8]) {
-  const bool odd = threadIdx.x & 1, upper = threadIdx.x & 2;
-  float from_even[2][2],
-      from_odd[2][2];  // [groups 0 and 1 or 2 and 3][of a pair], of the one with this thread's parity
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const float even_group = d[half * 8 + i], odd_group = d[half * 8 + 4 + i];
-      const float received = __shfl_xor_sync(~0u, odd ? even_group : odd_group, 1);
-      from_even[half][i] = odd ? received : even_group;
-      from_odd[half][i] = odd ? odd_group : received;
-    }
-  }
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const float even = __shfl_xor_sync(~0u, upper ? from_even[0][i] : from_even[1][i], 2);
-    const float odd_one = __shfl_xor_sync(~0u, upper ? from_odd[0][i] : from_odd[1][i], 2);
-    values[i] = upper ? even : from_even[0][i];
-    values[2 + i] = upper ? odd_one : from_odd[0][i];
-    values[4 + i] = upper ? from_even[1][i] : even;
-    values[6 + i] = upper ? from_odd[1][i] : odd_one;
-  }
-}
 
 /// What a thread hands to the epilogue: eight columns of each 32, in two rows of its warp's 16.
 template <typename Tile, typename Epilogue>
@@ -180,7 +141,7 @@ struct Ring {
 template <typename Tile>
 __device__ __forceinline__ void produce(const Ring<Tile> ring, const CUtensorMap& a_map, const CUtensorMap& weight_map,
                                         int m, int n, int slices, int rank) {
-  constexpr int half = Tile::n / Tile::cluster;  // rows of the weight that this block loads for the cluster
+  constexpr int part = Tile::n / Tile::cluster;  // rows of the weight that this block loads for the cluster
   constexpr std::uint16_t all = (1 << Tile::cluster) - 1;
   TileSchedule<Tile> schedule(m, n);
   RingPlace<Tile::stages> place;
@@ -190,8 +151,8 @@ __device__ __forceinline__ void produce(const Ring<Tile> ring, const CUtensorMap
       hopper::barrier_arrive_expect(ring.full(place.stage), Tile::stage_bytes);
       hopper::tma_load<false>(ring.a(place.stage), a_map, row + rank * Tile::m, slice * Tile::k, ring.full(place.stage),
                               0);
-      hopper::tma_load<true>(ring.weight(place.stage) + rank * half * Tile::k * 2, weight_map, col + rank * half,
-                             slice * Tile::k, ring.full(place.stage), all);
+      hopper::tma_load<(Tile::cluster > 1)>(ring.weight(place.stage) + rank * part * Tile::k * 2, weight_map,
+                                            col + rank * part, slice * Tile::k, ring.full(place.stage), all);
     }
   }
 }
@@ -270,8 +231,8 @@ template <typename Tile, typename T, typename Epilogue>
 void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
                          const Epilogue& epilogue) {
   constexpr DType dtype = std::is_same_v<T, __half> ? DType::fp16 : DType::bf16;
-  const CUtensorMap a_map = tensor_map(dtype, a, m, k, Tile::m);
-  const CUtensorMap weight_map = tensor_map(dtype, weight, n, k, Tile::n / Tile::cluster);
+  const CUtensorMap a_map = matrix_map(dtype, a, m, k, Tile::m);
+  const CUtensorMap weight_map = matrix_map(dtype, weight, n, k, Tile::n / Tile::cluster);
   const std::int64_t tiles = ceil_div<std::int64_t>(m, Tile::m * Tile::cluster) * ceil_div<std::int64_t>(n, Tile::n);
   if (tiles > INT32_MAX / 2) throw std::invalid_argument("a product of over 2^30 tiles");
   auto* kernel = gemm_hopper<T, Tile, Epilogue>;

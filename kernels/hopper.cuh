@@ -97,6 +97,25 @@ __device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap
   }
 }
 
+/// The same for a map of four dimensions, innermost first, to this block alone.
+__device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap& map, int x, int y, int z, int w,
+                                         std::uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%2, %3, %4, %5}], [%6];\n" ::"r"(shared),
+      "l"(reinterpret_cast<std::uint64_t>(&map)), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier)
+      : "memory");
+}
+
+// --- named barriers of whole warps; 0 is __syncthreads' ---
+
+__device__ __forceinline__ void named_sync(int name, int threads) {
+  asm volatile("bar.sync %0, %1;\n" ::"r"(name), "r"(threads) : "memory");
+}
+__device__ __forceinline__ void named_arrive(int name, int threads) {
+  asm volatile("bar.arrive %0, %1;\n" ::"r"(name), "r"(threads) : "memory");
+}
+
 // --- registers ---
 
 /// Each warpgroup gives up registers, or takes what the others gave up.
@@ -127,10 +146,28 @@ __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(Pending) : "memory");
 }
 
+/// Accumulators may be read from here on: keeps the compiler from reading them before the wait above it.
+template <int Count>
+__device__ __forceinline__ void pin(float (&d)[Count]) {
+#pragma unroll
+  for (int i = 0; i < Count; ++i) asm volatile("" : "+f"(d[i])::"memory");
+}
+
+/// An operand b[16, N] whose rows are those of k, 64 columns of N at a time: as `descriptor`, and the next 64 columns
+/// begin `next_columns` bytes further. The next 16 of k begin kTransposedStepK further.
+__device__ __forceinline__ std::uint64_t transposed_descriptor(std::uint32_t shared, int next_columns) {
+  return (descriptor(shared) & ~(std::uint64_t{0x3fff} << 16)) | static_cast<std::uint64_t>(next_columns >> 4) << 16;
+}
+constexpr std::uint64_t kTransposedStepK = 16 * 128 >> 4;
+
 /// d (+)= a[64, 16] · b[N, 16]ᵀ by a warpgroup. A warp has 16 rows, from 16 (warp % 4) on; d[4j..4j+3] are a C fragment
 /// (kernels/mma.cuh) of the columns from 8j on.
 template <typename T, int N>
 __device__ __forceinline__ void wgmma(float (&d)[N / 2], std::uint64_t a, std::uint64_t b, bool accumulate);
+
+/// The same with a from registers, an A fragment (kernels/mma.cuh) in each warp, and b from a transposed_descriptor.
+template <typename T, int N>
+__device__ __forceinline__ void wgmma(float (&d)[N / 2], const std::uint32_t* a, std::uint64_t b, bool accumulate);
 
 #define FUSEBENCH_FLOATS_8(d, i)                                                                              \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
@@ -139,6 +176,9 @@ __device__ __forceinline__ void wgmma(float (&d)[N / 2], std::uint64_t a, std::u
   FUSEBENCH_FLOATS_8(d, i), FUSEBENCH_FLOATS_8(d, i + 8), FUSEBENCH_FLOATS_8(d, i + 16), FUSEBENCH_FLOATS_8(d, i + 24)
 #define FUSEBENCH_FLOATS_64(d) FUSEBENCH_FLOATS_32(d, 0), FUSEBENCH_FLOATS_32(d, 32)
 #define FUSEBENCH_FLOATS_128(d) FUSEBENCH_FLOATS_64(d), FUSEBENCH_FLOATS_32(d, 64), FUSEBENCH_FLOATS_32(d, 96)
+#define FUSEBENCH_NAMES_32                                                  \
+  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}"
 #define FUSEBENCH_NAMES_64                                                           \
   "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "          \
   "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
@@ -165,14 +205,37 @@ __device__ __forceinline__ void wgmma(float (&d)[N / 2], std::uint64_t a, std::u
                  : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));                                               \
   }
 
+#define FUSEBENCH_WGMMA_FROM_REGISTERS(T, type, n, names, a_names, b_name, accumulate_name, floats)                 \
+  template <>                                                                                                       \
+  __device__ __forceinline__ void wgmma<T, n>(float(&d)[n / 2], const std::uint32_t* a, std::uint64_t b,            \
+                                              bool accumulate) {                                                    \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " accumulate_name                                                \
+                 ", 0;\n"                                                                                           \
+                 "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " " names ", " a_names ", " b_name \
+                 ", p, 1, 1, 1;\n}\n"                                                                               \
+                 : floats                                                                                           \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(accumulate)));          \
+  }
+
 FUSEBENCH_WGMMA(__half, "f16", 128, FUSEBENCH_NAMES_64, "%64", "%65", "%66", FUSEBENCH_FLOATS_64(d))
 FUSEBENCH_WGMMA(__nv_bfloat16, "bf16", 128, FUSEBENCH_NAMES_64, "%64", "%65", "%66", FUSEBENCH_FLOATS_64(d))
 FUSEBENCH_WGMMA(__half, "f16", 256, FUSEBENCH_NAMES_128, "%128", "%129", "%130", FUSEBENCH_FLOATS_128(d))
 FUSEBENCH_WGMMA(__nv_bfloat16, "bf16", 256, FUSEBENCH_NAMES_128, "%128", "%129", "%130", FUSEBENCH_FLOATS_128(d))
 
+FUSEBENCH_WGMMA_FROM_REGISTERS(__half, "f16", 64, FUSEBENCH_NAMES_32, "{%32, %33, %34, %35}", "%36", "%37",
+                               FUSEBENCH_FLOATS_32(d, 0))
+FUSEBENCH_WGMMA_FROM_REGISTERS(__nv_bfloat16, "bf16", 64, FUSEBENCH_NAMES_32, "{%32, %33, %34, %35}", "%36", "%37",
+                               FUSEBENCH_FLOATS_32(d, 0))
+FUSEBENCH_WGMMA_FROM_REGISTERS(__half, "f16", 128, FUSEBENCH_NAMES_64, "{%64, %65, %66, %67}", "%68", "%69",
+                               FUSEBENCH_FLOATS_64(d))
+FUSEBENCH_WGMMA_FROM_REGISTERS(__nv_bfloat16, "bf16", 128, FUSEBENCH_NAMES_64, "{%64, %65, %66, %67}", "%68", "%69",
+                               FUSEBENCH_FLOATS_64(d))
+
+#undef FUSEBENCH_WGMMA_FROM_REGISTERS
 #undef FUSEBENCH_WGMMA
 #undef FUSEBENCH_NAMES_128
 #undef FUSEBENCH_NAMES_64
+#undef FUSEBENCH_NAMES_32
 #undef FUSEBENCH_FLOATS_128
 #undef FUSEBENCH_FLOATS_64
 #undef FUSEBENCH_FLOATS_32

@@ -73,6 +73,33 @@ __device__ __forceinline__ void mma_m16n8k16<__nv_bfloat16>(float (&d)[4], const
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+/// Of 32 neighbouring columns, four C fragments, a thread has two in each group of eight; the four threads of its quad
+/// have all. Thread t of the quad gets the eight of group t. `d` points to the row's value in the first fragment.
+__device__ __forceinline__ void transpose_quad(const float* d, float (&values)[8]) {
+  const bool odd = threadIdx.x & 1, upper = threadIdx.x & 2;
+  float from_even[2][2],
+      from_odd[2][2];  // [groups 0 and 1 or 2 and 3][of a pair], of the one with this thread's parity
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const float even_group = d[half * 8 + i], odd_group = d[half * 8 + 4 + i];
+      const float received = __shfl_xor_sync(~0u, odd ? even_group : odd_group, 1);
+      from_even[half][i] = odd ? received : even_group;
+      from_odd[half][i] = odd ? odd_group : received;
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const float even = __shfl_xor_sync(~0u, upper ? from_even[0][i] : from_even[1][i], 2);
+    const float odd_one = __shfl_xor_sync(~0u, upper ? from_odd[0][i] : from_odd[1][i], 2);
+    values[i] = upper ? even : from_even[0][i];
+    values[2 + i] = upper ? odd_one : from_odd[0][i];
+    values[4 + i] = upper ? from_even[1][i] : even;
+    values[6 + i] = upper ? from_odd[1][i] : odd_one;
+  }
+}
+
 /// Two floats, each rounded to T, as neighbours in memory order: what an MMA operand or a 4-byte store takes.
 template <typename T>
 __device__ __forceinline__ std::uint32_t pack(float low, float high);

@@ -186,6 +186,24 @@ TEST_CASE("on Hopper a product of more than one tile's rows may have its own ker
   }
 }
 
+TEST_CASE("on Hopper attention of many positions may have its own kernel", "[variants]") {
+  AttentionShape shape{.seq = 64, .keys = 64, .head_dim = 128};
+  const auto chosen = [&](KernelChoice choice = KernelChoice::hopper) {
+    return choose_attention(kHopper, choice, DType::bf16, shape);
+  };
+  CHECK(chosen() == kernels::AttentionKernel::hopper);
+  CHECK(chosen(KernelChoice::best) == kernels::AttentionKernel::portable);
+  CHECK(chosen(KernelChoice::portable) == kernels::AttentionKernel::portable);
+  shape.head_dim = 64;
+  CHECK(chosen() == kernels::AttentionKernel::hopper);
+  shape.head_dim = 96;
+  CHECK(chosen() == kernels::AttentionKernel::portable);
+  shape = {.seq = 63, .keys = 64, .head_dim = 128};
+  CHECK(chosen() == kernels::AttentionKernel::portable);
+  shape = {.seq = 64, .keys = std::int64_t{1} << 31, .head_dim = 128};
+  CHECK(chosen() == kernels::AttentionKernel::portable);
+}
+
 TEST_CASE("aligned rows take the vector kernels, others the element-wise ones", "[variants]") {
   CHECK(gemm(kHopper, 64) == kernels::GemmKernel::portable);
   CHECK(gemm(kHopper, 60) == kernels::GemmKernel::portable_unaligned);

@@ -78,15 +78,20 @@ kernels::GemmKernel choose_gemm(const Target& target, KernelChoice choice, DType
   return hopper ? kernels::GemmKernel::hopper : kernels::GemmKernel::portable;
 }
 
-kernels::AttentionKernel choose_attention(const Target& target, KernelChoice /*choice*/, DType dtype,
+kernels::AttentionKernel choose_attention(const Target& target, KernelChoice choice, DType dtype,
                                           const AttentionShape& shape) {
   if (shape.head_dim > kMaxHeadDim) {
     throw Unsupported(fmt::format("fused attention takes head_dim up to {}, not {}", kMaxHeadDim, shape.head_dim));
   }
   if (target.backend == Backend::cpu) return kernels::AttentionKernel::cpu;
   require_tensor_cores(target, dtype);
-  return has_vector_rows(target, dtype, shape.head_dim) ? kernels::AttentionKernel::portable
-                                                        : kernels::AttentionKernel::portable_unaligned;
+  if (!has_vector_rows(target, dtype, shape.head_dim)) return kernels::AttentionKernel::portable_unaligned;
+  const bool fits = (shape.head_dim == 64 || shape.head_dim == 128) &&
+                    std::max({shape.batch * shape.heads, shape.seq, shape.keys}) <= INT32_MAX / 2;
+  // A tile holds 128 positions of one head; the portable kernel's can hold several heads of fewer.
+  const bool pays = shape.seq >= 64;
+  const bool hopper = choice == KernelChoice::hopper && target.compute_capability == 90 && fits && pays;
+  return hopper ? kernels::AttentionKernel::hopper : kernels::AttentionKernel::portable;
 }
 
 std::string_view name_of(kernels::GemmKernel kernel) {
@@ -111,6 +116,8 @@ std::string_view name_of(kernels::AttentionKernel kernel) {
       return "attention_portable";
     case kernels::AttentionKernel::portable_unaligned:
       return "attention_portable_unaligned";
+    case kernels::AttentionKernel::hopper:
+      return "attention_hopper";
   }
   throw std::logic_error("no such attention kernel");
 }

@@ -106,12 +106,27 @@ std::vector<T> launch(const Problem<T>& problem, AttentionKernel kernel, std::in
   return result;
 }
 
+/// Those for aligned rows.
+std::vector<AttentionKernel> aligned_kernels(std::int64_t head_dim) {
+  std::vector<AttentionKernel> kernels = {AttentionKernel::portable};
+  if (has_hopper() && (head_dim == 64 || head_dim == 128)) kernels.push_back(AttentionKernel::hopper);
+  return kernels;
+}
+
 template <typename T>
-void check(const Problem<T>& problem, AttentionKernel kernel = AttentionKernel::portable, std::int64_t offset = 0) {
+void check(const Problem<T>& problem, const std::vector<AttentionKernel>& kernels, std::int64_t offset = 0) {
   const AttentionShape& s = problem.shape;
-  CAPTURE(s.batch, s.seq, s.keys, s.heads, s.kv_heads, s.head_dim, s.causal, name_of(Format<T>::dtype), offset);
   const Expected expected = expect(problem);
-  CHECK(mismatch(launch(problem, kernel, offset), expected.value, expected.slack) == "");
+  for (const AttentionKernel kernel : kernels) {
+    CAPTURE(s.batch, s.seq, s.keys, s.heads, s.kv_heads, s.head_dim, s.causal, name_of(Format<T>::dtype), offset,
+            static_cast<int>(kernel));
+    CHECK(mismatch(launch(problem, kernel, offset), expected.value, expected.slack) == "");
+  }
+}
+
+template <typename T>
+void check(const Problem<T>& problem) {
+  check(problem, aligned_kernels(problem.shape.head_dim));
 }
 
 void check_both_types(const AttentionShape& shape) {
@@ -120,8 +135,8 @@ void check_both_types(const AttentionShape& shape) {
 }
 
 void check_unaligned(const AttentionShape& shape, std::int64_t offset) {
-  check(Problem<__half>(shape), AttentionKernel::portable_unaligned, offset);
-  check(Problem<__nv_bfloat16>(shape), AttentionKernel::portable_unaligned, offset);
+  check(Problem<__half>(shape), {AttentionKernel::portable_unaligned}, offset);
+  check(Problem<__nv_bfloat16>(shape), {AttentionKernel::portable_unaligned}, offset);
 }
 
 template <typename T>
@@ -275,33 +290,66 @@ TEST_CASE("attention reads nothing of the batch after its own, not even with wei
   for (const std::int64_t head_dim : {64, 96, 128, 192, 256}) {
     const AttentionShape shape{
         .batch = 2, .seq = 33, .keys = 33, .heads = 2, .kv_heads = 2, .head_dim = head_dim, .causal = true};
-    Problem<__half> problem(shape);
-    const std::vector<__half> clean = launch(problem, AttentionKernel::portable);
-    for (auto* tensor : {&problem.k, &problem.v}) {
-      std::fill(tensor->begin() + static_cast<std::ptrdiff_t>(tensor->size() / 2), tensor->end(),
-                rounded<__half>(std::nan("")));
+    for (const AttentionKernel kernel : aligned_kernels(head_dim)) {
+      Problem<__half> problem(shape);
+      const std::vector<__half> clean = launch(problem, kernel);
+      for (auto* tensor : {&problem.k, &problem.v}) {
+        std::fill(tensor->begin() + static_cast<std::ptrdiff_t>(tensor->size() / 2), tensor->end(),
+                  rounded<__half>(std::nan("")));
+      }
+      const std::vector<__half> poisoned = launch(problem, kernel);
+      CHECK(same_bits(clean.data(), poisoned.data(), clean.size() / 2));
+      CHECK(std::isnan(to_double(poisoned.back())));
     }
-    const std::vector<__half> poisoned = launch(problem, AttentionKernel::portable);
-    CHECK(same_bits(clean.data(), poisoned.data(), clean.size() / 2));
-    CHECK(std::isnan(to_double(poisoned.back())));
   }
 }
 
 TEST_CASE("attention of a batch does not depend on the other batches by a bit, nor on the launch") {
   if (skip_without_device()) return;
-  for (const bool causal : {false, true}) {
-    const AttentionShape shape{
-        .batch = 3, .seq = 129, .keys = 140, .heads = 8, .kv_heads = 2, .head_dim = 128, .causal = causal};
-    Problem<__nv_bfloat16> problem(shape);
-    const auto first = launch(problem, AttentionKernel::portable), second = launch(problem, AttentionKernel::portable);
-    CHECK(same_bits(first.data(), second.data(), first.size()));
-    const std::size_t queries = problem.q.size() / 3, keys = problem.k.size() / 3;
-    for (std::size_t i = 0; i < queries; ++i) problem.q[queries + i] = rounded<__nv_bfloat16>(0.25);
-    for (std::size_t i = 0; i < keys; ++i) problem.k[keys + i] = problem.v[keys + i] = rounded<__nv_bfloat16>(3.0);
-    const auto changed = launch(problem, AttentionKernel::portable);
-    CHECK(same_bits(first.data(), changed.data(), queries));
-    CHECK_FALSE(same_bits(first.data() + queries, changed.data() + queries, queries));
-    CHECK(same_bits(first.data() + 2 * queries, changed.data() + 2 * queries, queries));
+  for (const AttentionKernel kernel : aligned_kernels(128)) {
+    for (const bool causal : {false, true}) {
+      const AttentionShape shape{
+          .batch = 3, .seq = 129, .keys = 140, .heads = 8, .kv_heads = 2, .head_dim = 128, .causal = causal};
+      Problem<__nv_bfloat16> problem(shape);
+      const auto first = launch(problem, kernel), second = launch(problem, kernel);
+      CHECK(same_bits(first.data(), second.data(), first.size()));
+      const std::size_t queries = problem.q.size() / 3, keys = problem.k.size() / 3;
+      for (std::size_t i = 0; i < queries; ++i) problem.q[queries + i] = rounded<__nv_bfloat16>(0.25);
+      for (std::size_t i = 0; i < keys; ++i) problem.k[keys + i] = problem.v[keys + i] = rounded<__nv_bfloat16>(3.0);
+      const auto changed = launch(problem, kernel);
+      CHECK(same_bits(first.data(), changed.data(), queries));
+      CHECK_FALSE(same_bits(first.data() + queries, changed.data() + queries, queries));
+      CHECK(same_bits(first.data() + 2 * queries, changed.data() + 2 * queries, queries));
+    }
+  }
+}
+
+TEST_CASE("Hopper attention is right with every number of slices in its ring, and from tile to tile") {
+  if (skip_without_hopper()) return;
+  for (const std::int64_t head_dim : {64, 128}) {
+    for (const bool causal : {false, true}) {
+      for (const std::int64_t keys : {127, 128, 129, 256, 257, 384, 512, 640, 700}) {
+        for (const std::int64_t seq : {1, 64, 65, 130, 256}) {
+          if (seq > keys) continue;
+          check_both_types({.batch = 1,
+                            .seq = seq,
+                            .keys = keys,
+                            .heads = 2,
+                            .kv_heads = 1,
+                            .head_dim = head_dim,
+                            .causal = causal});
+        }
+      }
+      // Blocks take up to five tiles of one to four slices, in turning order.
+      check(Problem<__half>({.batch = 2,
+                             .seq = 500,
+                             .keys = 500,
+                             .heads = multiprocessors() / 2 + 3,
+                             .kv_heads = multiprocessors() / 2 + 3,
+                             .head_dim = head_dim,
+                             .causal = causal}),
+            {AttentionKernel::hopper});
+    }
   }
 }
 
@@ -320,5 +368,7 @@ TEST_CASE("attention refuses what its kernel cannot take") {
   CHECK_THROWS_AS(call(AttentionKernel::portable_unaligned, DType::fp16, 257, 2, 0), std::invalid_argument);
   CHECK_THROWS_AS(call(AttentionKernel::portable, DType::fp16, 64, 3, 0), std::invalid_argument);
   CHECK_THROWS_AS(call(AttentionKernel::cpu, DType::fp16, 64, 2, 0), std::invalid_argument);
+  CHECK_THROWS_AS(call(AttentionKernel::hopper, DType::fp16, 96, 2, 0), std::invalid_argument);
+  CHECK_THROWS_AS(call(AttentionKernel::hopper, DType::fp16, 64, 2, 1), std::invalid_argument);
   CHECK_NOTHROW(call(AttentionKernel::portable_unaligned, DType::fp16, 60, 2, 1));
 }

@@ -1,0 +1,389 @@
+// Attention for sm_90a: out = softmax(q·kᵀ / sqrt(d) + mask)·v by wgmma fed by TMA, with the online softmax and the
+// overlap of FlashAttention-3 (Shah et al., 2024). Shapes and layouts as in kernels/attention.cuh; d is 64 or 128.
+//
+// One block stays on each multiprocessor and takes tile after tile: 128 positions of one query head. One thread of the
+// first warpgroup loads q, and k and v in slices of 128 keys through a ring of stages. The two other warpgroups own 64
+// positions each. A slice's scores S = q·kᵀ stay in registers, where they become the left operand P of O += P·v.
+//
+// Two things hide the softmax, which no tensor core does. Within a warpgroup the next slice's S is multiplied before
+// this slice's P·v is waited for. Between the two, named barriers let one multiply while the other exponentiates.
+//
+// Slices are taken from the last one that a row of the tile sees down to the first, so that masks concern the first
+// ones taken alone. Keys beyond the last score -inf; TMA fills their v with zeros. A row that sees no key becomes 0.
+#pragma once
+
+#include "kernels/attention.h"
+#include "kernels/device.cuh"
+#include "kernels/hopper.cuh"
+#include "kernels/mma.cuh"
+#include "kernels/online_softmax.cuh"
+#include "kernels/pack.cuh"
+#include "kernels/ring.cuh"
+#include "kernels/tensor_map.h"
+
+namespace fusebench::kernels::cuda {
+
+template <int HeadDim, int Stages>
+struct HopperAttentionTile {
+  static constexpr int head_dim = HeadDim, stages = Stages;
+  static constexpr int warpgroups = 2, rows = 64 * warpgroups, keys = 128;
+  static constexpr int threads = 128 * (1 + warpgroups);
+  static constexpr int halves = HeadDim / 64;                ///< parts of 64 columns, as TMA's swizzle wants them
+  static constexpr int half_bytes = rows * 128;              ///< of q; of k and v too, which have as many rows
+  static constexpr int tile_bytes = halves * half_bytes;     ///< q, or a stage of k or of v
+  static constexpr int barriers_offset = tile_bytes * (1 + 2 * Stages);
+  static constexpr int align_bytes = 1024;
+  static constexpr int shared_bytes = align_bytes + barriers_offset + 8 * (2 + 4 * Stages);
+
+  static_assert(rows == keys && shared_bytes <= 227 * 1024);
+};
+
+/// What a kernel knows of the whole: sizes in 32 bits, and the order of tiles.
+struct HopperAttentionShape {
+  int batch, seq, keys, heads, kv_heads;
+  bool causal;
+  int heads_at_once;  ///< query heads, of all batches, whose tiles run side by side: their k and v share L2
+  float scale_log2;   ///< log2(e) / sqrt(d): probabilities are powers of two
+
+  __device__ __forceinline__ int row_tiles(int rows) const { return ceil_div(seq, rows); }
+};
+
+/// A tile of q, and how many slices of keys it reads.
+struct AttentionPlace {
+  int batch, head, first_row, slices;
+};
+
+/// Which tiles a block takes. Heads come in sections; in a section tiles that see the most keys come first. From round to
+/// round the blocks' order turns, so that who had the longest tile of one has the shortest of the next.
+template <typename Tile>
+class AttentionSchedule {
+ public:
+  __device__ explicit AttentionSchedule(const HopperAttentionShape& shape)
+      : shape_(shape), row_tiles_(shape.row_tiles(Tile::rows)), total_(row_tiles_ * shape.batch * shape.heads) {}
+
+  __device__ __forceinline__ bool take(AttentionPlace& place) {
+    const int blocks = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x);
+    const int next = round_ * blocks + (round_ % 2 == 0 ? block : blocks - 1 - block);
+    if (round_ * blocks >= total_) return false;
+    ++round_;
+    place.slices = -1;
+    if (next >= total_) return true;  // a last round that is not full
+    const int section = next / (shape_.heads_at_once * row_tiles_);
+    const int within = next - section * shape_.heads_at_once * row_tiles_;
+    const int first_head = section * shape_.heads_at_once;
+    const int heads = min(shape_.heads_at_once, shape_.batch * shape_.heads - first_head);
+    const int head = first_head + within % heads;
+    place.batch = head / shape_.heads;
+    place.head = head % shape_.heads;
+    place.first_row = (row_tiles_ - 1 - within / heads) * Tile::rows;
+    const int last_row = min(place.first_row + Tile::rows, shape_.seq) - 1;
+    const int seen = shape_.causal ? max(shape_.keys - shape_.seq + last_row + 1, 0) : shape_.keys;
+    place.slices = ceil_div(min(seen, shape_.keys), Tile::keys);
+    return true;
+  }
+
+ private:
+  const HopperAttentionShape& shape_;
+  int row_tiles_, total_, round_ = 0;
+};
+
+template <typename Tile>
+struct AttentionMemory {
+  std::uint32_t base;
+
+  __device__ __forceinline__ std::uint32_t q() const { return base; }
+  __device__ __forceinline__ std::uint32_t k(int stage) const { return base + (1 + 2 * stage) * Tile::tile_bytes; }
+  __device__ __forceinline__ std::uint32_t v(int stage) const { return k(stage) + Tile::tile_bytes; }
+  __device__ __forceinline__ std::uint32_t q_full() const { return barrier(0); }
+  __device__ __forceinline__ std::uint32_t q_empty() const { return barrier(1); }
+  __device__ __forceinline__ std::uint32_t k_full(int stage) const { return barrier(2 + 4 * stage); }
+  __device__ __forceinline__ std::uint32_t k_empty(int stage) const { return barrier(3 + 4 * stage); }
+  __device__ __forceinline__ std::uint32_t v_full(int stage) const { return barrier(4 + 4 * stage); }
+  __device__ __forceinline__ std::uint32_t v_empty(int stage) const { return barrier(5 + 4 * stage); }
+
+  __device__ void init_barriers() const {
+    hopper::barrier_init(q_full(), 1);
+    hopper::barrier_init(q_empty(), Tile::warpgroups);
+    for (int stage = 0; stage < Tile::stages; ++stage) {
+      for (const std::uint32_t full : {k_full(stage), v_full(stage)}) hopper::barrier_init(full, 1);
+      for (const std::uint32_t empty : {k_empty(stage), v_empty(stage)}) hopper::barrier_init(empty, Tile::warpgroups);
+    }
+    hopper::fence_barrier_init();
+  }
+
+ private:
+  __device__ __forceinline__ std::uint32_t barrier(int i) const { return base + Tile::barriers_offset + i * 8; }
+};
+
+/// 128 rows of a head to `shared`, one half of its columns after the other.
+template <typename Tile>
+__device__ __forceinline__ void load_rows(std::uint32_t shared, const CUtensorMap& map, int head, int row, int batch,
+                                          std::uint32_t barrier) {
+  hopper::barrier_arrive_expect(barrier, Tile::tile_bytes);
+#pragma unroll
+  for (int half = 0; half < Tile::halves; ++half) {
+    hopper::tma_load(shared + half * Tile::half_bytes, map, half * 64, head, row, batch, barrier);
+  }
+}
+
+/// Keys before values, one slice ahead, as the consumers ask for them.
+template <typename Tile>
+__device__ __forceinline__ void load_attention(const AttentionMemory<Tile> memory, const HopperAttentionShape& shape,
+                                               const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v) {
+  AttentionSchedule<Tile> schedule(shape);
+  RingPlace<Tile::stages> k_place, v_place;
+  std::uint32_t q_parity = 0;
+  for (AttentionPlace place; schedule.take(place);) {
+    if (place.slices <= 0) continue;
+    const int kv_head = place.head / (shape.heads / shape.kv_heads);
+    const auto load_k = [&](int slice) {
+      hopper::barrier_wait(memory.k_empty(k_place.stage), k_place.parity ^ 1);
+      load_rows<Tile>(memory.k(k_place.stage), k, kv_head, slice * Tile::keys, place.batch,
+                      memory.k_full(k_place.stage));
+      k_place.advance();
+    };
+    const auto load_v = [&](int slice) {
+      hopper::barrier_wait(memory.v_empty(v_place.stage), v_place.parity ^ 1);
+      load_rows<Tile>(memory.v(v_place.stage), v, kv_head, slice * Tile::keys, place.batch,
+                      memory.v_full(v_place.stage));
+      v_place.advance();
+    };
+    hopper::barrier_wait(memory.q_empty(), q_parity ^ 1);
+    q_parity ^= 1;
+    load_rows<Tile>(memory.q(), q, place.head, place.first_row, place.batch, memory.q_full());
+    load_k(place.slices - 1);
+    for (int slice = place.slices - 1; slice > 0; --slice) {
+      load_k(slice - 1);
+      load_v(slice);
+    }
+    load_v(0);
+  }
+}
+
+/// A thread's two rows in the online softmax: what of their scores has been seen, in powers of two.
+struct SoftmaxRows {
+  float max[2] = {-INFINITY, -INFINITY};
+  float sum[2] = {0.0f, 0.0f};  ///< over the thread's own columns
+};
+
+/// Scores to powers of two relative to the rows' maxima so far; `correction` is what older results are multiplied by.
+template <int Keys>
+__device__ __forceinline__ void exponentiate(float (&scores)[Keys / 2], SoftmaxRows& rows, float scale_log2,
+                                             float (&correction)[2]) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float slice_max = -INFINITY;
+#pragma unroll
+    for (int j = 0; j < Keys / 8; ++j) {
+      slice_max = fmaxf(slice_max, fmaxf(scores[j * 4 + half * 2], scores[j * 4 + half * 2 + 1]));
+    }
+    slice_max = reduce_quad(slice_max, [](float a, float b) { return fmaxf(a, b); });
+    const float max = fmaxf(rows.max[half], slice_max * scale_log2);
+    const float offset = max == -INFINITY ? 0.0f : max;  // nothing visible yet: powers of -inf, not of NaN
+    correction[half] = power_of_two(rows.max[half] - offset);
+    rows.max[half] = max;
+    float sum = 0.0f;
+#pragma unroll
+    for (int j = 0; j < Keys / 8; ++j) {
+#pragma unroll
+      for (int i = j * 4 + half * 2; i < j * 4 + half * 2 + 2; ++i) {
+        scores[i] = power_of_two(fmaf(scores[i], scale_log2, -offset));
+        sum += scores[i];
+      }
+    }
+    rows.sum[half] = fmaf(rows.sum[half], correction[half], sum);
+  }
+}
+
+/// A warpgroup's work on its 64 rows of every tile.
+template <typename T, typename Tile>
+class AttentionConsumer {
+ public:
+  __device__ AttentionConsumer(const AttentionMemory<Tile> memory, const HopperAttentionShape& shape, T* out)
+      : memory_(memory), shape_(shape), out_(out) {}
+
+  __device__ __forceinline__ void run() {
+    AttentionSchedule<Tile> schedule(shape_);
+    if (warpgroup_ == 1) pass_turn();  // the first turn is warpgroup 0's
+    for (AttentionPlace place; schedule.take(place);) {
+      if (place.slices < 0) continue;
+      float o[Tile::head_dim / 2] = {};
+      SoftmaxRows rows;
+      if (place.slices > 0) attend(place, o, rows);
+      store(place, o, rows);
+    }
+    if (warpgroup_ == 0) wait_turn();  // no arrival is left behind
+  }
+
+ private:
+  static constexpr int keys = Tile::keys;
+
+  __device__ __forceinline__ void attend(const AttentionPlace& place, float (&o)[Tile::head_dim / 2],
+                                         SoftmaxRows& rows) {
+    float scores[keys / 2], correction[2];
+    std::uint32_t p[keys / 4];
+    hopper::barrier_wait(memory_.q_full(), q_parity_);
+    q_parity_ ^= 1;
+
+    int slice = place.slices - 1;
+    hopper::barrier_wait(memory_.k_full(k_place_.stage), k_place_.parity);
+    wait_turn();
+    multiply_scores(scores);
+    pass_turn();
+    hopper::wgmma_wait<0>();
+    hopper::pin(scores);
+    release(memory_.k_empty(k_place_.stage));
+    k_place_.advance();
+    mask(place, slice, scores);
+    exponentiate<keys>(scores, rows, shape_.scale_log2, correction);
+    pack_probabilities(scores, p);
+
+    for (; slice > 0; --slice) {
+      hopper::barrier_wait(memory_.k_full(k_place_.stage), k_place_.parity);
+      wait_turn();
+      multiply_scores(scores);
+      hopper::barrier_wait(memory_.v_full(v_place_.stage), v_place_.parity);
+      multiply_values(p, o);
+      pass_turn();
+      hopper::wgmma_wait<1>();
+      hopper::pin(scores);
+      release(memory_.k_empty(k_place_.stage));
+      k_place_.advance();
+      mask(place, slice - 1, scores);
+      exponentiate<keys>(scores, rows, shape_.scale_log2, correction);
+      hopper::wgmma_wait<0>();
+      hopper::pin(o);
+      release(memory_.v_empty(v_place_.stage));
+      v_place_.advance();
+#pragma unroll
+      for (int i = 0; i < Tile::head_dim / 2; ++i) o[i] *= correction[i / 2 % 2];
+      pack_probabilities(scores, p);
+    }
+    release(memory_.q_empty());
+
+    hopper::barrier_wait(memory_.v_full(v_place_.stage), v_place_.parity);
+    wait_turn();
+    multiply_values(p, o);
+    pass_turn();
+    hopper::wgmma_wait<0>();
+    hopper::pin(o);
+    release(memory_.v_empty(v_place_.stage));
+    v_place_.advance();
+  }
+
+  /// scores = q · kᵀ, one wgmma group
+  __device__ __forceinline__ void multiply_scores(float (&scores)[keys / 2]) const {
+    const std::uint64_t q = hopper::descriptor(memory_.q() + warpgroup_ * 64 * 128);
+    const std::uint64_t k = hopper::descriptor(memory_.k(k_place_.stage));
+    hopper::wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < Tile::head_dim / 16; ++step) {
+      const std::uint64_t offset = step / 4 * (Tile::half_bytes >> 4) + step % 4 * hopper::kDescriptorStepK;
+      hopper::wgmma<T, keys>(scores, q + offset, k + offset, step > 0);
+    }
+    hopper::wgmma_commit();
+  }
+
+  /// o += p · v, one wgmma group
+  __device__ __forceinline__ void multiply_values(const std::uint32_t (&p)[keys / 4],
+                                                  float (&o)[Tile::head_dim / 2]) const {
+    const std::uint64_t v = hopper::transposed_descriptor(memory_.v(v_place_.stage), Tile::half_bytes);
+    hopper::wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < keys / 16; ++step) {
+      hopper::wgmma<T, Tile::head_dim>(o, p + step * 4, v + step * hopper::kTransposedStepK, true);
+    }
+    hopper::wgmma_commit();
+  }
+
+  /// -inf to the scores of keys that a row does not see.
+  __device__ __forceinline__ void mask(const AttentionPlace& place, int slice, float (&scores)[keys / 2]) const {
+    const int first_row = place.first_row + warpgroup_ * 64 + warp_ * 16 + lane_ / 4;
+    const int past = shape_.keys - shape_.seq;
+    const int first_key = slice * keys;
+    const int seen_by_first = shape_.causal ? min(past + place.first_row + warpgroup_ * 64 + 1, shape_.keys) : shape_.keys;
+    if (first_key + keys <= seen_by_first) return;  // the warpgroup's first row sees all of the slice
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int seen = shape_.causal ? min(past + first_row + half * 8 + 1, shape_.keys) : shape_.keys;
+      const int seen_of_thread = seen - first_key - lane_ % 4 * 2;
+#pragma unroll
+      for (int j = 0; j < keys / 8; ++j) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          if (j * 8 + i >= seen_of_thread) scores[j * 4 + half * 2 + i] = -INFINITY;
+        }
+      }
+    }
+  }
+
+  /// C fragments of the scores to A fragments of the probabilities.
+  __device__ __forceinline__ static void pack_probabilities(const float (&scores)[keys / 2],
+                                                            std::uint32_t (&p)[keys / 4]) {
+#pragma unroll
+    for (int i = 0; i < keys / 4; ++i) p[i] = pack<T>(scores[2 * i], scores[2 * i + 1]);
+  }
+
+  __device__ __forceinline__ void store(const AttentionPlace& place, float (&o)[Tile::head_dim / 2],
+                                        const SoftmaxRows& rows) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float sum = reduce_quad(rows.sum[half], [](float a, float b) { return a + b; });
+      const float factor = sum == 0.0f ? 0.0f : 1.0f / sum;  // 0: no key was visible
+      const int row = place.first_row + warpgroup_ * 64 + warp_ * 16 + lane_ / 4 + half * 8;
+      const std::int64_t head = (static_cast<std::int64_t>(place.batch) * shape_.seq + row) * shape_.heads + place.head;
+      T* target = out_ + head * Tile::head_dim + lane_ % 4 * 8;
+#pragma unroll
+      for (int chunk = 0; chunk < Tile::head_dim / 32; ++chunk) {
+        float values[8];
+        transpose_quad(o + chunk * 16 + half * 2, values);
+        if (row >= shape_.seq) continue;
+        Pack<T, 8> eight;
+#pragma unroll
+        for (int i = 0; i < 8; ++i) eight.set(i, values[i] * factor);
+        store_pack(target + chunk * 32, eight);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void wait_turn() const { hopper::named_sync(1 + warpgroup_, 256); }
+  __device__ __forceinline__ void pass_turn() const { hopper::named_arrive(2 - warpgroup_, 256); }
+  __device__ __forceinline__ void release(std::uint32_t barrier) const {
+    if (threadIdx.x % 128 == 0) hopper::barrier_arrive(barrier, 0);
+  }
+
+  const AttentionMemory<Tile> memory_;
+  const HopperAttentionShape& shape_;
+  T* out_;
+  const int warpgroup_ = static_cast<int>(threadIdx.x) / 128 - 1;
+  const int warp_ = static_cast<int>(threadIdx.x) % 128 / 32;
+  const int lane_ = static_cast<int>(threadIdx.x) % 32;
+  RingPlace<Tile::stages> k_place_, v_place_;
+  std::uint32_t q_parity_ = 0;
+};
+
+template <typename T, typename Tile>
+__global__ void __launch_bounds__(Tile::threads, 1)
+    attention_hopper([[maybe_unused]] const __grid_constant__ CUtensorMap q,
+                     [[maybe_unused]] const __grid_constant__ CUtensorMap k,
+                     [[maybe_unused]] const __grid_constant__ CUtensorMap v, [[maybe_unused]] T* out,
+                     [[maybe_unused]] const __grid_constant__ HopperAttentionShape shape) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  extern __shared__ unsigned char unaligned[];
+  const std::uint32_t start = shared_address(unaligned);
+  const AttentionMemory<Tile> memory{start + (-start & (Tile::align_bytes - 1))};
+  if (threadIdx.x == 0) memory.init_barriers();
+  __syncthreads();
+  if (threadIdx.x < 128) {
+    hopper::shrink_registers<24>();
+    if (threadIdx.x == 0) load_attention<Tile>(memory, shape, q, k, v);
+  } else {
+    hopper::grow_registers<240>();
+    AttentionConsumer<T, Tile>(memory, shape, out).run();
+  }
+#else
+  __trap();
+#endif
+}
+
+}  // namespace fusebench::kernels::cuda

@@ -1,0 +1,134 @@
+// bench_gemm_tiles: tiles of the Hopper product against each other, and against cuBLAS's first choice, on the products of
+// the seed's block under sustained load. What to choose in launch_hopper is seen here; what users see is in the sweeps.
+#include <cublas_v2.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/gemm_hopper.cuh"
+#include "tests/gpu/device.h"
+
+namespace fusebench::bench {
+
+// Not in a namespace without a name: compilers for other devices than sm_90a see no use of it.
+/// c, rounded.
+struct PlainEpilogue {
+  using ChunksAhead = std::integral_constant<int, 1>;
+  using Column = std::int64_t;
+  using Row = std::int64_t;  ///< its first element
+  struct Operands {};
+
+  __half* c;
+  std::int64_t n;
+
+  __device__ Column column(std::int64_t col) const { return col; }
+  __device__ Row row(std::int64_t row) const { return row * n; }
+  __device__ Operands fetch(Row, Column) const { return {}; }
+  __device__ void store(Row row, Column col, Operands, const float (&values)[8]) const {
+    kernels::cuda::store_elements(c + row + col, values, true, 8);
+  }
+};
+
+}  // namespace fusebench::bench
+
+namespace {
+
+using namespace fusebench;
+using namespace fusebench::kernels::cuda;
+using bench::PlainEpilogue;
+using testing::DeviceBuffer;
+
+constexpr double kTurnSeconds = 0.25;  // of which the first half settles the clock
+constexpr int kRounds = 5;
+
+struct Contender {
+  std::string name;
+  std::function<void()> launch;
+  std::vector<double> us = {};  ///< a round's mean
+};
+
+double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Mean over launches on end, which is what a power limit leaves.
+double sustained_us(const std::function<void()>& launch) {
+  constexpr int kBatch = 20;
+  cudaEvent_t begin{}, end{};
+  FUSEBENCH_CUDA_CHECK(cudaEventCreate(&begin));
+  FUSEBENCH_CUDA_CHECK(cudaEventCreate(&end));
+  const double start = seconds();
+  double total_us = 0;
+  int launches = 0;
+  while (seconds() - start < kTurnSeconds) {
+    const bool counts = seconds() - start > kTurnSeconds / 2;
+    FUSEBENCH_CUDA_CHECK(cudaEventRecord(begin));
+    for (int i = 0; i < kBatch; ++i) launch();
+    FUSEBENCH_CUDA_CHECK(cudaEventRecord(end));
+    FUSEBENCH_CUDA_CHECK(cudaEventSynchronize(end));
+    float ms = 0;
+    FUSEBENCH_CUDA_CHECK(cudaEventElapsedTime(&ms, begin, end));
+    if (!counts) continue;
+    total_us += 1e3 * ms;
+    launches += kBatch;
+  }
+  FUSEBENCH_CUDA_CHECK(cudaEventDestroy(begin));
+  FUSEBENCH_CUDA_CHECK(cudaEventDestroy(end));
+  return total_us / launches;
+}
+
+void compare(std::int64_t m, std::int64_t n, std::int64_t k, cublasHandle_t cublas) {
+  const DeviceBuffer<__half> a(testing::draw<__half>(m * k, 1)), weight(testing::draw<__half>(n * k, 2));
+  DeviceBuffer<__half> c(m * n);
+  std::vector<Contender> contenders;
+  const auto add = [&]<typename Tile>(std::string name) {
+    contenders.push_back({std::move(name), [&] {
+                            launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, a.data(), weight.data(), m, n, k,
+                                                      PlainEpilogue{c.data(), n});
+                          }});
+  };
+  add.operator()<HopperLargeTile>("128x256");
+  add.operator()<HopperTile<256, 4, 1>>("128x256 alone");
+  add.operator()<HopperTile<256, 4, 2, 1024>>("128x256 groups 1024");
+  add.operator()<HopperTile<256, 4, 2, 4096>>("128x256 groups 4096");
+  add.operator()<HopperMediumTile>("128x128");
+  contenders.push_back({"cublasGemmEx", [&] {
+                          const float one = 1, zero = 0;
+                          cublasGemmEx(cublas, CUBLAS_OP_T, CUBLAS_OP_N, static_cast<int>(n), static_cast<int>(m),
+                                       static_cast<int>(k), &one, weight.data(), CUDA_R_16F, static_cast<int>(k),
+                                       a.data(), CUDA_R_16F, static_cast<int>(k), &zero, c.data(), CUDA_R_16F,
+                                       static_cast<int>(n), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+                        }});
+  for (int round = 0; round < kRounds; ++round) {
+    std::rotate(contenders.begin(), contenders.begin() + 1, contenders.end());
+    for (Contender& contender : contenders) contender.us.push_back(sustained_us(contender.launch));
+  }
+  const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  for (Contender& contender : contenders) {
+    std::sort(contender.us.begin(), contender.us.end());
+    const double us = contender.us[kRounds / 2];
+    std::printf("%lld x %lld x %lld  %-20s %8.1f us [%.1f, %.1f]  %5.0f TFLOP/s\n", static_cast<long long>(m),
+                static_cast<long long>(n), static_cast<long long>(k), contender.name.c_str(), us, contender.us.front(),
+                contender.us.back(), flops / us / 1e6);
+  }
+}
+
+}  // namespace
+
+int main() {
+  if (!testing::has_device() || !testing::has_hopper()) {
+    std::puts("needs a device of compute capability 9.0");
+    return 0;
+  }
+  cublasHandle_t cublas{};
+  cublasCreate(&cublas);
+  compare(4096, 12288, 4096, cublas);
+  compare(4096, 4096, 4096, cublas);
+  compare(4096, 28672, 4096, cublas);
+  compare(4096, 4096, 14336, cublas);
+  cublasDestroy(cublas);
+}
