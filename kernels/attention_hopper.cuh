@@ -28,9 +28,9 @@ struct HopperAttentionTile {
   static constexpr int head_dim = HeadDim, stages = Stages;
   static constexpr int warpgroups = 2, rows = 64 * warpgroups, keys = 128;
   static constexpr int threads = 128 * (1 + warpgroups);
-  static constexpr int halves = HeadDim / 64;                ///< parts of 64 columns, as TMA's swizzle wants them
-  static constexpr int half_bytes = rows * 128;              ///< of q; of k and v too, which have as many rows
-  static constexpr int tile_bytes = halves * half_bytes;     ///< q, or a stage of k or of v
+  static constexpr int halves = HeadDim / 64;             ///< parts of 64 columns, as TMA's swizzle wants them
+  static constexpr int half_bytes = rows * 128;           ///< of q; of k and v too, which have as many rows
+  static constexpr int tile_bytes = halves * half_bytes;  ///< q, or a stage of k or of v
   static constexpr int barriers_offset = tile_bytes * (1 + 2 * Stages);
   static constexpr int align_bytes = 1024;
   static constexpr int shared_bytes = align_bytes + barriers_offset + 8 * (2 + 4 * Stages);
@@ -53,8 +53,8 @@ struct AttentionPlace {
   int batch, head, first_row, slices;
 };
 
-/// Which tiles a block takes. Heads come in sections; in a section tiles that see the most keys come first. From round to
-/// round the blocks' order turns, so that who had the longest tile of one has the shortest of the next.
+/// Which tiles a block takes. Heads come in sections; in a section tiles that see the most keys come first. From round
+/// to round the blocks' order turns, so that who had the longest tile of one has the shortest of the next.
 template <typename Tile>
 class AttentionSchedule {
  public:
@@ -301,7 +301,8 @@ class AttentionConsumer {
     const int first_row = place.first_row + warpgroup_ * 64 + warp_ * 16 + lane_ / 4;
     const int past = shape_.keys - shape_.seq;
     const int first_key = slice * keys;
-    const int seen_by_first = shape_.causal ? min(past + place.first_row + warpgroup_ * 64 + 1, shape_.keys) : shape_.keys;
+    const int seen_by_first =
+        shape_.causal ? min(past + place.first_row + warpgroup_ * 64 + 1, shape_.keys) : shape_.keys;
     if (first_key + keys <= seen_by_first) return;  // the warpgroup's first row sees all of the slice
 #pragma unroll
     for (int half = 0; half < 2; ++half) {

@@ -1,5 +1,6 @@
-// bench_gemm_tiles: tiles of the Hopper product against each other, and against cuBLAS's first choice, on the products of
-// the seed's block under sustained load. What to choose in launch_hopper is seen here; what users see is in the sweeps.
+// bench_gemm_tiles: tiles of the Hopper product against each other, and against cuBLAS's first choice, on the products
+// of the seed's block under sustained load. What to choose in launch_hopper is seen here; what users see is in the
+// sweeps.
 #include <cublas_v2.h>
 
 #include <algorithm>
@@ -51,9 +52,7 @@ struct Contender {
   std::vector<double> us = {};  ///< a round's mean
 };
 
-double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // Mean over launches on end, which is what a power limit leaves.
 double sustained_us(const std::function<void()>& launch) {
