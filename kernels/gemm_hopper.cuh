@@ -188,6 +188,7 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
     WarpTile<Tile, Epilogue> out(epilogue, row + rank * Tile::m + warpgroup * 64 + warp * 16, col, m, n);
     out.prefetch();
     hopper::wgmma_wait<0>();
+    hopper::pin(accumulators);
     release(reading);
     out.store(accumulators);
   }
