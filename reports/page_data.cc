@@ -42,15 +42,19 @@ Json shown(Json value) {
 
 // What parts take for text.
 bool is_text(std::string_view column) {
-  return column == "case_id" || column == "op" || column == "variant" || column == "verdict" || column == "kernel";
+  return column == "case_id" || column == "op" || column == "variant" || column == "verdict" || column == "kernel" ||
+         column == "name" || column == "storage" || column == "dtype" || column == "outcome";
 }
+
+Json text_or_null(Json value) { return value.is_string() || value.is_null() ? value : Json(value.dump()); }
+
+Json number_or_null(const Json& value) { return value.is_number() ? value : Json(); }
 
 Json values_of(const Json& object, std::span<const Column> all) {
   Json values = Json::array();
   for (const Column& column : all) {
     Json value = shown(value_of(object, column.name));
-    if (is_text(column.name) && !value.is_string() && !value.is_null()) value = value.dump();
-    values.push_back(std::move(value));
+    values.push_back(is_text(column.name) ? text_or_null(std::move(value)) : std::move(value));
   }
   return values;
 }
@@ -69,25 +73,41 @@ Json rounded(const Json& numbers, double steps_a_unit) {
   return list;
 }
 
-// What each entry of an array has under these keys.
+Json extents_of(const Json& entry, std::string_view key) {
+  Json extents = Json::array();
+  for (const Json& extent : array_of(entry, key)) extents.push_back(shown(extent));
+  return extents;
+}
+
+// What each entry of an array has under these keys: text, extents or bytes.
 Json entries_of(const Json& array, std::span<const std::string_view> keys) {
   Json entries = Json::array();
   for (const Json& entry : array) {
     Json values = Json::array();
-    for (const std::string_view key : keys) values.push_back(value_of(entry, key));
+    for (const std::string_view key : keys) {
+      values.push_back(is_text(key)    ? text_or_null(shown(value_of(entry, key)))
+                       : key == "dims" ? extents_of(entry, key)
+                                       : number_or_null(value_of(entry, key)));
+    }
     entries.push_back(std::move(values));
   }
   return entries;
+}
+
+// Bytes by tensor.
+Json touches_of(const Json& step, std::string_view key) {
+  Json touches = Json::object();
+  const Json all = value_of(step, key);
+  if (!all.is_object()) return touches;
+  for (const auto& [tensor, bytes] : all.items()) touches[tensor] = number_or_null(bytes);
+  return touches;
 }
 
 Json packed(const Json& row) {
   Json steps = Json::array();
   for (const Json& step : steps_of(row)) {
     Json values = values_of(step, step_columns());
-    for (const char* key : {"reads", "writes"}) {
-      const Json touches = value_of(step, key);
-      values.push_back(touches.is_object() ? touches : Json::object());
-    }
+    for (const char* key : {"reads", "writes"}) values.push_back(touches_of(step, key));
     steps.push_back(std::move(values));
   }
   const Json more = {rounded(array_of(row, "samples_us"), 1e4), rounded(array_of(row, "samples_mhz"), 1),

@@ -21,6 +21,22 @@ const Json* find(const Json& row, std::string_view key) {
   return found == row.end() ? nullptr : &*found;
 }
 
+// Who writes or walks a value calls itself a level: a damaged line must not exhaust the stack.
+constexpr int kDeepest = 100;
+bool is_too_deep(std::string_view line) {
+  int depth = 0;
+  bool in_text = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (c == '"') in_text = !in_text;
+    if (in_text && c == '\\') ++i;
+    if (in_text) continue;
+    if ((c == '[' || c == '{') && ++depth > kDeepest) return true;
+    if (c == ']' || c == '}') --depth;
+  }
+  return false;
+}
+
 bool is_row(const Json& line) { return line.is_object() && line.contains("case_id"); }
 
 }  // namespace
@@ -31,6 +47,11 @@ Records read_records(std::istream& in) {
   for (std::size_t number = 1; std::getline(in, line); ++number) {
     const bool cut_off = in.eof();  // getline meets the end of the file only where the newline is missing
     if (line.empty() || line == "\r") continue;
+    if (is_too_deep(line)) {
+      records.notes.push_back(
+          fmt::format("line {} is nested deeper than {} levels and was left out", number, kDeepest));
+      continue;
+    }
     Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (is_row(json)) {
       records.rows.push_back(std::move(json));

@@ -222,6 +222,18 @@ TEST_CASE("records: damage in the middle loses its line alone") {
   CHECK_THAT(records.notes[0], ContainsSubstring("line 3"));
 }
 
+TEST_CASE("records: a line nested without end loses its line alone, and text may hold any brackets") {
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  Json row = Json::parse(lines_of({passed("fused")}).substr(lines_of({}).size()));
+  row["reason"] = std::string(200, '[') + "\\\"" + std::string(200, '{');
+  const Records records = parse("{\"schema\": 1, \"x\": " + deep + "}\n{\"case_id\": \"a\", \"x\": " + deep + "}\n" +
+                                row.dump() + "\n" + row.dump() + "\n");
+  CHECK(records.rows.size() == 2);
+  CHECK(reports::text_of(records.rows[0], "reason") == row["reason"]);
+  REQUIRE(records.notes.size() == 3);  // both lines, and that there is no header
+  CHECK_THAT(records.notes[1], ContainsSubstring("line 2 is nested deeper than 100 levels"));
+}
+
 TEST_CASE("records: an empty file and a file of rows alone") {
   CHECK(parse("").rows.empty());
   CHECK(parse("").notes.size() == 2);

@@ -16,8 +16,9 @@ const PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00
 
 function variantStyle(report, variant) {
   if (Object.hasOwn(VARIANT_STYLES, variant)) return VARIANT_STYLES[variant];
-  const others = distinct(report.rows, (row) => row.variant).filter((name) => !Object.hasOwn(VARIANT_STYLES, name));
-  return OTHER_STYLES[Math.max(others.indexOf(variant), 0) % OTHER_STYLES.length];
+  report.otherVariants ??= new Map(distinct(report.rows, (row) => row.variant)
+    .filter((name) => !Object.hasOwn(VARIANT_STYLES, name)).map((name, i) => [name, i]));
+  return OTHER_STYLES[(report.otherVariants.get(variant) ?? 0) % OTHER_STYLES.length];
 }
 
 const NO_CHARTS = "Charts are drawn by Apache ECharts, which this build of fusebench does not have: run `npm ci` in "
@@ -51,11 +52,15 @@ function drawChart(root, label, option, { tip, height = 360, onclick = null }) {
   const ink = cssColor("--ink");
   const soft = cssColor("--soft");
   const line = cssColor("--line");
+  // Ends that figures out of all bounds do not give are ECharts' to choose.
+  const bounds = ({ min, max, interval }) => Object.fromEntries(Object.entries({ min, max, interval })
+    .filter(([, end]) => typeof end === "number" && !Number.isFinite(end)).map(([name]) => [name, undefined]));
   const axis = (one) => ({
     nameTextStyle: { color: soft },
     axisLine: { lineStyle: { color: line } },
     splitLine: { show: one.type !== "category", lineStyle: { color: line } },
     ...one,
+    ...bounds(one),
     axisLabel: { color: soft, ...one.axisLabel },
   });
   const axes = (given) => (given === undefined ? undefined : Array.isArray(given) ? given.map(axis) : axis(given));

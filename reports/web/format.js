@@ -57,6 +57,9 @@ function axisNumber(value) {
   return String(number);
 }
 
+// What a damaged record has in a text's place is shown as JSON.
+const anyText = (value) => (value !== null && typeof value === "object" ? JSON.stringify(value) : String(value));
+
 function plural(count, noun) {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }

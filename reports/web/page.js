@@ -216,11 +216,11 @@ const FACET_ORDERS = { latency: ["slower", "faster", "same", "unsure", "new", "g
 function facetButtons(facet, rows, state) {
   const counts = countBy(rows, (row) => String(row[facet]));
   if (counts.size < 2) return null;
-  const order = FACET_ORDERS[facet] ?? [...counts.keys()];
+  const order = FACET_ORDERS[facet];
   const chosen = state.get(facet);
   const toggle = (value) => state.set({ [facet]: toggled(chosen, value), row: "" });
-  const choices = [...counts].sort(([a], [b]) => order.indexOf(a) - order.indexOf(b))
-    .map(([value, count]) => [value, value, plural(count, "row")]);
+  const sorted = order ? [...counts].sort(([a], [b]) => order.indexOf(a) - order.indexOf(b)) : [...counts];
+  const choices = sorted.map(([value, count]) => [value, value, plural(count, "row")]);
   return buttonGroup(facet, choices, { "data-facet": facet, isPressed: (value) => chosen.includes(value),
     press: toggle });
 }

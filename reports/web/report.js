@@ -5,11 +5,14 @@ function readData() {
 }
 
 // Rows come as arrays in the order of their columns, to keep the page small, and are read where they lie; what is in a
-// row beside its columns comes as text. Of ten thousand rows most is never looked at.
-function readerOf(names) {
+// row beside its columns comes as text. Of ten thousand rows most is never looked at. Texts that are needed are there,
+// whatever a damaged record lacks.
+function readerOf(names, needed = []) {
+  const places = needed.map((name) => [names.indexOf(name), `no ${name}`]);
   class Reader {
     constructor(values) {
       this.values = values;
+      for (const [at, otherwise] of places) values[at] ??= otherwise;
     }
   }
   names.forEach((name, i) => Object.defineProperty(Reader.prototype, name, { get() { return this.values[i]; } }));
@@ -22,7 +25,7 @@ function decodeReport(data) {
   const stepColumns = data.step_columns.map(columnOf);
   const Step = stepReader(stepColumns.map((column) => column.name));
   const Row = rowReader(columns.map((column) => column.name),
-    { Step, Tensor: readerOf(data.tensor_keys), Mutant: readerOf(data.mutant_keys) });
+    { Step, Tensor: readerOf(data.tensor_keys, ["name"]), Mutant: readerOf(data.mutant_keys, ["name"]) });
   const rows = data.rows.map((packed, index) => new Row(packed, index));
   return { ...data, columns, stepColumns, rows, groups: groupByCase(rows) };
 }
@@ -45,21 +48,20 @@ function bytesOfOneKind(rows) {
 }
 
 function stepReader(names) {
-  return class Step extends withBytes(readerOf([...names, "reads", "writes"])) {
+  return class Step extends withBytes(readerOf([...names, "reads", "writes"], ["name"])) {
     get bytes_modelled() { return together(this.bytes_read, this.bytes_written); }
   };
 }
 
 // A row's columns, and what the page makes of them.
 function rowReader(names, { Step, Tensor, Mutant }) {
-  const caseId = names.indexOf("case_id");
-  return class Row extends withBytes(readerOf(names)) {
+  const needed = ["case_id", "op", "dtype", "variant", "verdict"];
+  return class Row extends withBytes(readerOf(names, needed)) {
     constructor(packed, index) {
       super(packed.values);
       this.packed = packed;
       this.index = index;
       this.mode = modeOf(this);
-      this.values[caseId] ??= "no case_id";
     }
     get key() { return `${this.case_id} (${this.mode})`; } // of its group
     get label() { return `${this.case_id}/${this.variant}`; }

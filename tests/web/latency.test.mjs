@@ -138,6 +138,18 @@ pageTest("many samples are thinned, and told", async () => {
   assert.deepEqual(page.complaints, []);
 });
 
+pageTest("of a case with very many rows a dozen are drawn, and told", async () => {
+  const rows = Array.from({ length: 300 }, (_, i) => row({ variant: `variant ${i}`, us: 100 + i }));
+  const page = await openRun([header(), ...rows], { hash: "#latency" });
+  const { series } = await chartOf(page, "#latency");
+  assert.deepEqual(series.filter((one) => one.type === "scatter").map((one) => one.name),
+    rows.slice(0, 12).map((one) => one.variant));
+  assert.match(await page.textContent("#latency"), /And 288 more have samples: filters show others/);
+  assert.match(await page.textContent("#latency-figures"), /And 100 more/);
+  assert.match(await page.textContent("#traffic"), /And 290 more: leave out others above to see them/);
+  assert.deepEqual(page.complaints, []);
+});
+
 pageTest("a case where nothing passed says why", async () => {
   const page = await openRun([header(),
     row({ verdict: "error", reason: "out of memory", samples_us: [], timing_reason: null })], { hash: "#latency" });

@@ -139,3 +139,31 @@ pageTest("damaged records are drawn as far as they go", async () => {
     await drawAll(page);
   }
 });
+
+pageTest("what damaged records hold in the place of names, extents and bytes is drawn as text, or as not known",
+  async () => {
+  // Nothing makes text of it, and attributes of an element are none of its business.
+  const evil = { toString: 1, valueOf: 2, text: "evil", onclick: "window.ran = 1" };
+  const damaged = (changes) => mlpRows({ shape: { op: "block" } }).map((one) => ({ ...one, ...changes(one) }));
+  const runs = [
+    [header(), ...damaged(({ steps, tensors }) => ({
+      steps: steps.map((one, i) => ({ ...one, name: [null, 5, evil, "down"][i] })),
+      tensors: tensors.map((one, i) => ({ ...one, name: [null, evil, "out"][i % 3], dims: "wide", storage: evil })),
+      mutants: [{ name: evil, outcome: evil }, null] }))],
+    [header(), ...damaged(({ steps, tensors }) => ({ op: "mlp",
+      steps: steps.map((one) => ({ ...one, reads: { h: evil, w: "5" }, writes: { out: null }, time_us: "5" })),
+      tensors: tensors.map((one) => ({ ...one, dims: [evil, null], dtype: evil, compulsory_read_bytes: evil })) }))],
+    [header(), ...damaged(({ variant }) => ({ variant: variant === "fused" ? null : variant, op: null, dtype: null,
+      bytes_compulsory: "wide", bytes_modelled: evil, gbps: "fast" }))],
+    [header({ config: evil, command: evil, run_id: {}, noise: null, noise_reason: evil, device: { uuid: null,
+      uuid_reason: evil }, controls: [{ median_us: evil, ratio: evil }], ceilings: { bandwidth_gbps: { value: 4000,
+      by: evil }, rate_tflops: { fp16: { value: 700, by: evil } }, probes: { copy_gbps: null, copy_gbps_reason: evil },
+      event_pair_us: evil, l2_retained_source: evil, datasheet: evil } }), ...mlpRows()],
+    [header({ ceilings: null, ceilings_reason: evil }), row({ flops: 0, gbps: null, dram_read_bytes: null })]];
+  for (const lines of runs) {
+    const page = await openRun(lines, { hash: "#traffic_by=tensor&roofline=steps&row=0&group=op" });
+    await drawAll(page);
+    assert.doesNotMatch(await page.innerText("body"), /\[object|undefined/);
+    assert.equal(await page.evaluate(() => window.ran), undefined);
+  }
+});

@@ -100,6 +100,15 @@ pageTest("rows that did not pass leave a gap, and are in the table", async () =>
   assert.deepEqual(page.complaints, []);
 });
 
+pageTest("a variant that is at one place alone, twice, does not grow", async () => {
+  const rows = lengths().filter((one) => one.variant === "naive" || one.seq === 512);
+  const page = await openRun([header(), ...rows, ...rows], { hash: "#scaling" });
+  const said = await page.$$eval("#scaling .verdicts li", (all) => all.map((one) => one.textContent));
+  assert.match(said[0], /^naive: 6 places, time grows as seq to the power 1\.00$/);
+  assert.match(said[1], /^cublas: 2 places$/);
+  assert.deepEqual(page.complaints, []);
+});
+
 pageTest("without a family the part says what sweep makes one", async () => {
   const evil = "mlp<img src=x onerror=alert(1)>";
   const page = await openRun([header(), row(), row({ shape: { op: evil, seq: 1 } }),

@@ -37,21 +37,18 @@ function environmentWarnings(report) {
 // --- facts ---
 
 // A value of the header as text; one that is null shows its reason.
-function environmentValue(object, key, format = environmentText) {
+function environmentValue(object, key, format = anyText) {
   const value = object?.[key];
   if (value === undefined) return NONE;
-  if (value === null) return [NONE, h("span", { class: "soft" }, ` ${object[`${key}_reason`] ?? "no reason given"}`)];
+  if (value === null) {
+    return [NONE, h("span", { class: "soft" }, ` ${anyText(object[`${key}_reason`] ?? "no reason given")}`)];
+  }
   return format(value);
-}
-
-function environmentText(value) {
-  if (value !== null && typeof value === "object") return JSON.stringify(value);
-  return String(value);
 }
 
 function environmentList(object) {
   const entries = Object.entries(object ?? {});
-  return entries.length === 0 ? NONE : entries.map(([name, value]) => `${name} ${environmentText(value)}`).join(", ");
+  return entries.length === 0 ? NONE : entries.map(([name, value]) => `${name} ${anyText(value)}`).join(", ");
 }
 
 function environmentTable(id, label, lines) {
@@ -65,7 +62,8 @@ function environmentFacts(view, header) {
   const modes = countBy(view.report.rows, (row) => row.mode);
   const capability = isKnown(device.compute_capability) && device.compute_capability > 0
     ? (device.compute_capability / 10).toFixed(1) : NONE;
-  const copied = (text) => [h("code", {}, text), " ", copyButton(text)];
+  const code = (value) => h("code", {}, anyText(value));
+  const copied = (value) => [code(value), " ", copyButton(anyText(value))];
   return environmentTable("environment-facts", "What it ran on", [
     ["device", environmentValue(device, "name")],
     ["uuid", environmentValue(device, "uuid")],
@@ -77,11 +75,11 @@ function environmentFacts(view, header) {
     ["driver", environmentValue(header, "driver")],
     ["libraries", environmentList(header.libraries)],
     ["build", environmentList(header.build)],
-    ["config", environmentValue(header, "config", (path) => h("code", {}, path))],
+    ["config", environmentValue(header, "config", code)],
     ["config's SHA-256", environmentValue(header, "config_sha256", copied)],
     ["command", environmentValue(header, "command", copied)],
     ["started", environmentValue(header, "started")],
-    ["run", environmentValue(header, "run_id", (id) => h("code", {}, id))],
+    ["run", environmentValue(header, "run_id", code)],
     ["modes", [...modes].map(([mode, count]) => `${mode}: ${plural(count, "row")}`).join("; ") || NONE],
   ].filter(Boolean));
 }
@@ -90,10 +88,10 @@ function environmentCeilings(header) {
   const ceilings = header.ceilings;
   if (!ceilings) {
     return h("div", { id: "environment-ceilings" }, h("h3", {}, word("ceiling", "Ceilings")),
-      h("p", { class: "soft" }, header.ceilings_reason ?? "The records have none."));
+      h("p", { class: "soft" }, anyText(header.ceilings_reason ?? "The records have none.")));
   }
   const best = (name, unit, entry, reason) => [name, n(fourDigits(entry?.value)), unit,
-    entry?.by ?? reason ?? "no reason given"];
+    anyText(entry?.by ?? reason ?? "no reason given")];
   const lines = [best("bandwidth", "GB/s", ceilings.bandwidth_gbps, ceilings.bandwidth_gbps_reason),
     ...Object.entries(ceilings.rate_tflops ?? {})
       .map(([dtype, entry]) => best(`rate, ${dtype}`, "TFLOP/s", entry, null))];
@@ -101,7 +99,7 @@ function environmentCeilings(header) {
     .map(([name, value]) => [
       name.replace(/_(gbps|tflops)$/, "").replaceAll("_", " "), n(fourDigits(value)),
       name.endsWith("_tflops") ? "TFLOP/s" : name.endsWith("_gbps") ? "GB/s" : "",
-      value === null ? ceilings.probes[`${name}_reason`] ?? "no reason given" : ""]);
+      value === null ? anyText(ceilings.probes[`${name}_reason`] ?? "no reason given") : ""]);
   return h("div", { id: "environment-ceilings" }, h("h3", {}, word("ceiling", "Ceilings")),
     table("ceilings", ["ceiling", n("value"), "unit", "reached by"], lines),
     h("h3", {}, "Probes, before the first case"), table("probes", ["probe", n("value"), "unit", ""], probes),
@@ -109,9 +107,9 @@ function environmentCeilings(header) {
       environmentValue(ceilings, "event_pair_us", formatTime),
       ", the same around an empty kernel ", environmentValue(ceilings, "empty_launch_us", formatTime), ". ",
       "What L2 may keep of the written: ", environmentValue(ceilings, "l2_retained_bytes", formatBytes),
-      ceilings.l2_retained_source ? ` (${ceilings.l2_retained_source}).` : "."),
+      ceilings.l2_retained_source ? ` (${anyText(ceilings.l2_retained_source)}).` : "."),
     h("p", { class: "soft" }, ceilings.datasheet
-      ? `Datasheet: ${ceilings.datasheet}. For readers only: it decides nothing.`
+      ? `Datasheet: ${anyText(ceilings.datasheet)}. For readers only: it decides nothing.`
       : "No datasheet figures are known; they would decide nothing."));
 }
 
@@ -177,7 +175,7 @@ function environmentClockChart(root, view, rows, every) {
 
 const environmentRange = (from, to) =>
   (isKnown(to) ? `${formatTime(from)} to ${formatTime(to)}` : `from ${formatTime(from)}`);
-const environmentPart = (part) => (isKnown(part) ? `${(part * 100).toFixed(2)}%` : NONE);
+const environmentPart = (part) => (isKnown(part * 100) ? `${(part * 100).toFixed(2)}%` : NONE);
 
 function environmentNoise(root, header) {
   root.append(h("h3", {}, "Noise: how far figures differ where nothing does"));
@@ -193,19 +191,19 @@ const environmentItems = (list) => (Array.isArray(list) ? list.filter(Boolean) :
 function environmentNoiseTable({ noise, noise_reason: reason }) {
   if (!noise) {
     return [h("p", { class: "soft", id: "environment-no-noise" },
-      `Not known between processes: ${reason ?? "the records do not say why there is no noise table"}.`)];
+      `Not known between processes: ${anyText(reason ?? "the records do not say why there is no noise table")}.`)];
   }
   const within = environmentItems(noise.a_a?.classes);
   const figures = (one) => [
     isKnown(one?.relative) ? n(environmentPart(one.relative)) : n(NONE, "no pairs of this latency"),
-    n(String(one?.pairs ?? NONE))];
+    n(anyText(one?.pairs ?? NONE))];
   const heads = ["latency", n("between processes", "medians of the same row in different processes"), n("pairs"),
     n("within this run", "one variant timed twice, as if it were two: the A/A controls"), n("pairs")];
   const lines = environmentItems(noise.classes).map((one) => [environmentRange(one.from_us, one.to_us), ...figures(one),
     ...figures(within.find((other) => other.from_us === one.from_us))]);
   const facts = ["restarts", "learned", "device_uuid", "driver"]
     .filter((key) => noise[key] !== undefined && noise[key] !== null)
-    .map((key) => `${key.replace("_", " ")} ${environmentText(noise[key])}`);
+    .map((key) => `${key.replace("_", " ")} ${anyText(noise[key])}`);
   return [
     h("p", { class: "soft" }, `${facts.join(", ")}. 99% of pairs differ by no more than the noise of their class.`),
     h("div", { id: "environment-noise" }, table("noise by latency", heads, lines))];
@@ -218,7 +216,8 @@ function environmentControls(root, header) {
       header.controls === undefined ? "A/A controls are not in the records." : "The run has no A/A controls."));
     return;
   }
-  const worst = Math.max(...controls.map((one) => (one.ratio > 0 ? Math.max(one.ratio, 1 / one.ratio) - 1 : 0)));
+  const apart = ({ ratio }) => (isKnown(ratio) && ratio > 0 ? Math.max(ratio, 1 / ratio) - 1 : 0);
+  const worst = largest(controls.map(apart));
   append(root, [h("p", { id: "environment-controls-said" },
     h("abbr", { title: "one variant of a case timed twice, as if it were two: what differs is noise" }, "A/A controls"),
     `: ${plural(controls.length, "pair")}, which differ by ${environmentPart(worst)} at most.`)]);
@@ -231,7 +230,8 @@ function environmentControls(root, header) {
 }
 
 function environmentControlChart(root, controls) {
-  const data = controls.filter((one) => one.median_us > 0 && isKnown(one.ratio)).slice(0, ENVIRONMENT_POINTS)
+  const isDrawn = (one) => isKnown(one.median_us) && one.median_us > 0 && isKnown(one.ratio);
+  const data = controls.filter(isDrawn).slice(0, ENVIRONMENT_POINTS)
     .map((one) => [one.median_us, (one.ratio - 1) * 100]);
   if (data.length === 0) return;
   const label = "A/A controls: difference of one variant from itself, by latency; the figures are in the list below";

@@ -5,6 +5,8 @@ PARTS.push({ id: "latency", order: 50, title: "Latency",
   render: renderLatency });
 
 const LATENCY_POINTS = 1500;  // samples drawn of a row
+const LATENCY_ROWS = 12;      // whose samples are drawn
+const LATENCY_LINES = 200;
 const SLOW_CLOCK = 0.95;      // of the row's median clock: under it a sample is throttled
 
 function renderLatency(root, view) {
@@ -13,12 +15,13 @@ function renderLatency(root, view) {
   root.append(caseChooser(view));
   if (left.length > 0) {
     root.append(h("ul", { class: "note verdicts" },
-      left.map((row) => h("li", {}, h("strong", {}, rowLink(view, row, row.variant)), ": ", verdictText(row.verdict),
-        ", not drawn. ", row.timing_reason ?? row.reason ?? ""))));
+      left.slice(0, LATENCY_LINES).map((row) => h("li", {}, h("strong", {}, rowLink(view, row, row.variant)), ": ",
+        verdictText(row.verdict), ", not drawn. ", row.timing_reason ?? row.reason ?? ""))));
   }
   if (timed.length === 0) return;
   append(root, [latencySummary(view, timed), latencyTable(view, timed), eventsNote(view.report, timed)]);
-  const drawn = timed.map((row) => sampleSeries(row)).filter((one) => one.points.length > 0);
+  const sampled = timed.filter((row) => row.samples_us.some((us) => us > 0));
+  const drawn = sampled.slice(0, LATENCY_ROWS).map(sampleSeries);
   if (drawn.length > 0) {
     const byTime = isByTime(view, drawn);
     const choices = [
@@ -32,7 +35,7 @@ function renderLatency(root, view) {
     root.append(pair);
     spreadChart(pair.children[0], view, drawn, byTime);
     orderChart(pair.children[1], view, drawn, byTime);
-    root.append(samplesNote(drawn));
+    append(root, [samplesNote(drawn), andMore(sampled, drawn, " have samples: filters show others")]);
   } else {
     root.append(h("p", { class: "note" }, "The records have no samples of these rows."));
   }
@@ -85,7 +88,7 @@ function latencySummary(view, timed) {
   const words = h("p", { class: "soft small" },
     `1.20x over ${base}: ${base} takes 1.20 times as long as this variant, by the median over pairs of samples, with `
       + "its 95% interval. Over 1x this variant is faster.");
-  return [h("ul", { class: "verdicts" }, timed.map((row) => {
+  return [h("ul", { class: "verdicts" }, timed.slice(0, LATENCY_LINES).map((row) => {
     const over = [speedupText(row, "cublas", base), speedupText(row, "naive")].filter(Boolean);
     const verdict = verdictOfSpeedup(view.report, row, base);
     return h("li", {}, h("strong", {}, rowLink(view, row, row.variant)), `: ${formatTime(row.median_us)}`,
@@ -107,7 +110,8 @@ function latencyTable(view, timed) {
     { text: "clock held by", title: columnHelp(report, "clock_limits") }];
   const events = report.header?.ceilings?.event_pair_us;
   const count = (value, title = null) => n(String(value ?? NONE), title);
-  const lines = timed.map((row) => [rowLink(view, row, row.variant), columnCell(report, row, "median_us"),
+  const lines = timed.slice(0, LATENCY_LINES).map((row) => [rowLink(view, row, row.variant),
+    columnCell(report, row, "median_us"),
     columnCell(report, row, "ci95_rel", halfWidth), speedupCell(row, "cublas"), speedupCell(row, "naive"),
     ...["p05_us", "p95_us", "min_us"].map((name) => columnCell(report, row, name)),
     count(row.samples, row.timing_reason), count(row.throttled_samples),
@@ -115,14 +119,15 @@ function latencyTable(view, timed) {
     isKnown(events) ? n(formatPercent(events / row.median_us)) : n(NONE, "the header has no event_pair_us"),
     columnCell(report, row, "sm_mhz"), columnCell(report, row, "power_w"),
     row.clock_limits ?? { text: NONE, title: row.device_reason }]);
-  return h("div", { id: "latency-figures" }, table("latency of the case", heads, lines));
+  return h("div", { id: "latency-figures" }, table("latency of the case", heads, lines), andMore(timed, lines));
 }
 
 // The two events around a launch take time themselves, which matters where the launch is short.
 function eventsNote(report, timed) {
   const events = report.header?.ceilings?.event_pair_us;
-  const short = isKnown(events) ? timed.filter((row) => events / row.median_us >= 0.02) : [];
-  const notes = timed.filter((row) => row.timing_reason).map((row) => `${row.variant}: ${row.timing_reason}.`);
+  const told = timed.slice(0, LATENCY_ROWS);
+  const short = isKnown(events) ? told.filter((row) => events / row.median_us >= 0.02) : [];
+  const notes = told.filter((row) => row.timing_reason).map((row) => `${row.variant}: ${row.timing_reason}.`);
   if (short.length > 0) {
     const parts = short.map((row) => `${formatPercent(events / row.median_us)} of ${row.variant}'s median`).join(", ");
     notes.unshift(

@@ -36,10 +36,12 @@ function renderRoofline(root, view) {
 // The run's ceilings: { gbps: { value, by } or null, rates: Map of dtype to { value, by } }.
 function rooflineRoofs(report) {
   const ceilings = report.header?.ceilings ?? {};
-  const usable = (one) => (isKnown(one?.value) && one.value > 0 ? one : null);
-  const rates = Object.entries(ceilings.rate_tflops ?? {}).filter(([, one]) => usable(one));
+  const usable = (one) => (isKnown(one?.value) && one.value > 0 ? { value: one.value, by: anyText(one.by ?? NONE) }
+    : null);
+  const rates = Object.entries(ceilings.rate_tflops ?? {}).map(([dtype, one]) => [dtype, usable(one)])
+    .filter(([, one]) => one !== null);
   const reason = ceilings.bandwidth_gbps_reason ?? ceilings.probes?.copy_gbps_reason ?? "the header has none";
-  return { gbps: usable(ceilings.bandwidth_gbps), rates: new Map(rates), reason };
+  return { gbps: usable(ceilings.bandwidth_gbps), rates: new Map(rates), reason: anyText(reason) };
 }
 
 // A row, or one of its steps. Bytes are those that crossed while the clock ran: not what was written back later. A
@@ -133,7 +135,7 @@ function rooflineNotes(root, view, items, left, isBySteps) {
 
 function rooflineCeilings(root, roofs) {
   const { gbps, rates, reason } = roofs;
-  const line = (name, one, unit) => [name, `${fourDigits(one.value)} ${unit}`, breakable(one.by ?? NONE)];
+  const line = (name, one, unit) => [name, `${fourDigits(one.value)} ${unit}`, breakable(one.by)];
   const lines = [
     gbps ? line("bandwidth", gbps, "GB/s") : ["bandwidth", { text: NONE, title: reason }, `not known: ${reason}`],
     ...[...rates].map(([dtype, one]) => line(`rate, ${dtype}`, one, "TFLOP/s"))];
@@ -223,7 +225,7 @@ function roofSeries(roofs, dtypes, low, high, yAxis) {
 
 // Who reached a roof, without the case: it stands in the table below.
 function roofBy(one) {
-  return plainText(clipped(String(one.by ?? "").split(" of ")[0], 40));
+  return plainText(clipped(one.by.split(" of ")[0], 40));
 }
 
 // A thin line from variant to variant of one case: what fusing moves.

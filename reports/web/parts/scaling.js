@@ -111,6 +111,7 @@ function growth(rows, by) {
   const used = rows.filter((row) => row[by] > 0);
   if (used.length < 2) return null;
   const [first, last] = [used[0], used.at(-1)];
+  if (first[by] === last[by]) return null;
   return Math.log(last.median_us / first.median_us) / Math.log(last[by] / first[by]);
 }
 

@@ -11,10 +11,12 @@ PARTS.push({
       trafficDetails(rows)]);
     const by = rows.some(trafficHasTensors) && view.state.get("traffic_by") === "tensor" ? "tensor" : "";
     const without = view.state.get("traffic_without");
-    const left = rows.filter((row) => !without.includes(row.variant)).slice(0, TRAFFIC_MOST_VARIANTS);
+    const left = rows.filter((row) => !without.includes(row.variant));
+    const drawn = left.slice(0, TRAFFIC_MOST_VARIANTS);
     root.append(trafficSwitches(view, rows, by));
     if (left.length === 0) root.append(h("p", { class: "note" }, "All variants are left out: choose one above."));
-    else trafficDrawBars(root, view, left, by);
+    else trafficDrawBars(root, view, drawn, by);
+    append(root, [andMore(left, drawn, ": leave out others above to see them")]);
     append(root, [trafficReasons(view.report, rows), trafficStepTable(view.report, rows), trafficTensorTable(rows)]);
     trafficOverview(root, view);
   },
@@ -342,7 +344,8 @@ function trafficDrawBars(root, view, rows, by) {
   const bars = trafficBars(view, rows, by);
   // A gap between variants.
   const lines = bars.flatMap((bar, i) => (i > 0 && i % 3 === 0 ? [null, bar] : [bar]));
-  const most = Math.max(...bars.map((bar) => Math.max(bar.total ?? 0, sumOf(bar.pieces.map(trafficPieceBytes)))), 1);
+  const drawn = (bar) => Math.max(sumOf([bar.total]), sumOf(bar.pieces.map(trafficPieceBytes)));
+  const most = Math.max(...bars.map(drawn), 1);
   const interval = trafficNiceStep(most);
   const names = lines.map((bar) =>
     (bar === null ? "" : bar.kind === "compulsory" ? `${bar.row.variant}  ${bar.kind}` : bar.kind));

@@ -191,7 +191,8 @@ function waterfallPair(report, before, after) {
 }
 
 function waterfallLine(report, before, after, group) {
-  const eventPair = report.header?.ceilings?.event_pair_us ?? 0;
+  const events = report.header?.ceilings?.event_pair_us;
+  const eventPair = isKnown(events) ? events : 0;
   const change = (figure) => {
     const known = [...group.before, ...group.after].every((step) => isKnown(figure(step)));
     return known ? sumOf(group.after.map(figure)) - sumOf(group.before.map(figure)) : null;
