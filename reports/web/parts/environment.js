@@ -50,8 +50,9 @@ function environmentText(value) {
 }
 
 function environmentList(object) {
-  const entries = Object.entries(object ?? {});
-  return entries.length === 0 ? NONE : entries.map(([name, value]) => `${name} ${environmentText(value)}`).join(", ");
+  if (!object) return NONE;
+  const entries = Object.entries(object);
+  return entries.length === 0 ? "none" : entries.map(([name, value]) => `${name} ${environmentText(value)}`).join(", ");
 }
 
 function environmentTable(id, label, lines) {
@@ -211,6 +212,9 @@ function environmentNoiseTable({ noise, noise_reason: reason }) {
     h("div", { id: "environment-noise" }, table("noise by latency", heads, lines))];
 }
 
+// The larger median over the smaller, less 1, as the noise is reckoned; negative where the second was the faster.
+const environmentApart = (ratio) => (ratio >= 1 ? ratio - 1 : 1 - 1 / ratio);
+
 function environmentControls(root, header) {
   const controls = environmentItems(header.controls);
   if (controls.length === 0) {
@@ -218,21 +222,21 @@ function environmentControls(root, header) {
       header.controls === undefined ? "A/A controls are not in the records." : "The run has no A/A controls."));
     return;
   }
-  const worst = Math.max(...controls.map((one) => (one.ratio > 0 ? Math.max(one.ratio, 1 / one.ratio) - 1 : 0)));
+  const worst = Math.max(...controls.map((one) => (one.ratio > 0 ? Math.abs(environmentApart(one.ratio)) : 0)));
   append(root, [h("p", { id: "environment-controls-said" },
     h("abbr", { title: "one variant of a case timed twice, as if it were two: what differs is noise" }, "A/A controls"),
     `: ${plural(controls.length, "pair")}, which differ by ${environmentPart(worst)} at most.`)]);
   environmentControlChart(root, controls);
   const lines = controls.slice(0, ENVIRONMENT_LINES).map(({ median_us: us, ratio }) => [n(formatTime(us)),
-    n(isKnown(ratio) ? ratio.toFixed(4) : NONE), n(formatSigned(isKnown(ratio) ? ratio - 1 : null, environmentPart))]);
+    n(isKnown(ratio) ? ratio.toFixed(4) : NONE), n(formatSigned(ratio > 0 ? environmentApart(ratio) : null, environmentPart))]);
   append(root, [h("details", { id: "environment-controls" }, h("summary", {}, `The controls (${controls.length})`),
     table("A/A controls", [n("median"), n("ratio"), n("difference")], lines),
     andMore(controls, lines, ", in results.jsonl"))]);
 }
 
 function environmentControlChart(root, controls) {
-  const data = controls.filter((one) => one.median_us > 0 && isKnown(one.ratio)).slice(0, ENVIRONMENT_POINTS)
-    .map((one) => [one.median_us, (one.ratio - 1) * 100]);
+  const data = controls.filter((one) => one.median_us > 0 && one.ratio > 0).slice(0, ENVIRONMENT_POINTS)
+    .map((one) => [one.median_us, environmentApart(one.ratio) * 100]);
   if (data.length === 0) return;
   const label = "A/A controls: difference of one variant from itself, by latency; the figures are in the list below";
   drawChart(root, label, {
