@@ -256,8 +256,8 @@ Known<double> floor_of(const Case& c, const OpSpec& spec, const Ceilings& ceilin
 void print_plan(const Case& c, const OpSpec& spec, const std::string& name, const Plan& plan,
                 const Known<double>& floor) {
   const auto mb = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
-  fmt::print("{:<24} {:>12.3f} {:>12.3f} {:>12.3f} {:>12.3f} {:>9.2f} {:>8} {:>10}  {}\n", name,
-             mb(CaseMemory::bytes_needed(spec)), mb(plan.modelled_bytes()), mb(BoundPlan::workspace_bytes(plan)),
+  fmt::print("{:<24} {:>13.3f} {:>12.3f} {:>12.3f} {:>12.3f} {:>9.2f} {:>8} {:>10}  {}\n", name,
+             mb(spec.compulsory_bytes), mb(plan.modelled_bytes()), mb(BoundPlan::workspace_bytes(plan)),
              mb(BoundPlan::prepared_bytes(plan)), spec.flops / 1e9, plan.launches(),
              floor.value ? fmt::format("{:.2f}", *floor.value) : "-", case_id(c));
 }
@@ -282,7 +282,7 @@ void print_plans(const std::vector<Task>& tasks, Device& device, const Ceilings&
                  const RunOptions& options) {
   const OracleCache cache(options.oracle_cache);
   Estimate estimate(measure, device.facts().backend, options.prove);
-  fmt::print("{:<24} {:>12} {:>12} {:>12} {:>12} {:>9} {:>8} {:>10}  case\n", "variant", "op MB", "modelled MB",
+  fmt::print("{:<24} {:>13} {:>12} {:>12} {:>12} {:>9} {:>8} {:>10}  case\n", "variant", "compulsory MB", "modelled MB",
              "workspace MB", "prepared MB", "GFLOP", "launches", "floor us");
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const Task& task = tasks[i];
@@ -309,8 +309,8 @@ void print_plans(const std::vector<Task>& tasks, Device& device, const Ceilings&
                   .has_expected_rows = has_expected_rows(cache, task.c, measure.verify)});
   }
   fmt::print(
-      "op MB: the op's own tensors; modelled MB: what the plan's steps read and write; floor: from a cold cache, by "
-      "ceilings that were probed just now.\n\n{}",
+      "compulsory MB: each input of the op read once, each output written once; modelled MB: what the plan's steps read "
+      "and write; floor: from a cold cache, by ceilings that were probed just now.\n\n{}",
       estimate.text(device.free_bytes(), available_host_bytes()));
 }
 

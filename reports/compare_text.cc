@@ -89,8 +89,10 @@ std::string regressions_of(const Comparison& comparison) {
     return !row.regression.empty() && row.kind == Kind::slower;
   });
   if (all == 0) {
-    return fmt::format("no regression: no verdict was lost, no row is slower than base by more than {:.4g}%",
-                       comparison.threshold * 100);
+    if (joined(comparison) == 0) return "nothing was compared: the runs have no row in common";
+    const std::size_t unsure = count(comparison, Kind::unsure);
+    return fmt::format("no regression: no verdict was lost, no row is surely slower than base by more than {:.4g}%{}",
+                       comparison.threshold * 100, unsure > 0 ? fmt::format("; {} may be", unsure) : "");
   }
   return fmt::format("{} regression{}: {} slower than base by more than {:.4g}%, {} whose verdict was pass", all,
                      all == 1 ? "" : "s", slower, comparison.threshold * 100, all - static_cast<std::size_t>(slower));

@@ -21,7 +21,7 @@ further line is one row, written as it ends. `fusebench report DIR` rebuilds the
 | --- | --- |
 | `results.csv` | the scalar columns of every row, in the order below |
 | `steps.csv` | a line a step: {keys}, `step` (from 1), then the step's columns |
-| `report.html` | the tables for people |
+| `report.html` | the page for people |
 
 Every row has every column, in this order. A value that is not known is null (an empty cell in CSV), never 0, and the
 column named under "null" says why. Where columns of one group are null for different reasons, the reason names them.

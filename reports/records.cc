@@ -119,6 +119,10 @@ std::vector<std::string> warnings_of(const Records& records) {
       if (warning.is_string()) all.push_back(warning.get<std::string>());
     }
   }
+  // Written last of all.
+  if (records.header.is_object() && !records.header.empty() && find(records.header, "stages_s") == nullptr) {
+    all.emplace_back("the run was cut off or still goes on: rows may be missing");
+  }
   for (const std::string& note : records.notes) all.push_back("results.jsonl: " + note);
   return all;
 }

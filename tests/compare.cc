@@ -67,7 +67,7 @@ Json header(const Json& noise = nullptr) {
   Json json = Json::parse(R"({"schema": 1, "run_id": "r", "name": "sweep", "started": "2026-11-29T18:00:00Z",
       "backend": "cuda", "device": {"name": "H200", "uuid": "GPU-1", "l2_bytes": 62914560},
       "driver": "580.1", "libraries": {"cuda": "13.0", "cublas": "13.1"}, "build": {"version": "0.1.0"},
-      "config_sha256": "abc", "warnings": []})");
+      "config_sha256": "abc", "warnings": [], "stages_s": {}})");
   json["noise"] = noise;
   if (noise.is_null()) json["noise_reason"] = "not learned";
   return json;
@@ -382,6 +382,17 @@ TEST_CASE("rows that a run repeats are joined in order") {
   CHECK(comparison.rows[1].ratio->value == Approx(1));
   CHECK_THAT(reports::row_name(comparison.rows[1]), ContainsSubstring("occurrence 2"));
   CHECK(reports::count(reports::compare(base, run_of({row_of("a", about(100))})), Kind::gone) == 1);
+}
+
+TEST_CASE("rows that are unsure may be slower; runs without a common row are not compared") {
+  const auto said = [](const Json& base, const Json& current) {
+    return reports::regressions_of(reports::compare(run_of({base}), run_of({current})));
+  };
+  using Catch::Matchers::EndsWith;
+  CHECK_THAT(said(row_of("a", about(100)), row_of("a", about(100))), EndsWith("than base by more than 3%"));
+  CHECK_THAT(said(row_of("a", about(100, 3)), row_of("a", about(900, 3))), EndsWith("by more than 3%; 1 may be"));
+  CHECK(said(row_of("a", about(100)), row_of("b", about(100))) ==
+        "nothing was compared: the runs have no row in common");
 }
 
 TEST_CASE("a run that was cut off still compares, and says what it lost") {

@@ -83,7 +83,7 @@ Row failed(const std::string& reason) {
 
 Json header() {
   return Json::parse(R"({"schema": 1, "run_id": "r1", "name": "llama <3>", "command": "fusebench run a.yaml",
-                         "device": {"name": "H200", "l2_bytes": 62914560}, "driver": null})");
+                         "device": {"name": "H200", "l2_bytes": 62914560}, "driver": null, "stages_s": {}})");
 }
 
 std::string lines_of(const std::vector<Row>& rows) {
@@ -510,10 +510,20 @@ TEST_CASE("summary: no rows, and a file that was cut off") {
 
 TEST_CASE("summary and html show the header's warnings") {
   const Records records =
-      parse("{\"schema\": 1, \"warnings\": [\"the GPU is <busy>\", 7]}\n" + reports::to_line(to_json(passed("naive"))));
+      parse("{\"schema\": 1, \"warnings\": [\"the GPU is <busy>\", 7], \"stages_s\": {}}\n" +
+            reports::to_line(to_json(passed("naive"))));
   CHECK_THAT(reports::summary(records, {}), ContainsSubstring("warning: the GPU is <busy>\n"));
   CHECK(data_of(reports::html_page(records))["warnings"] == Json({"the GPU is <busy>"}));
   CHECK(reports::summary(records_of({passed("naive")}), {}).find("warning") == std::string::npos);
+}
+
+TEST_CASE("summary, html and markdown say that a run has no end") {
+  Records records = records_of({passed("naive")});
+  records.header.erase("stages_s");  // written when all cases are done
+  const std::string said = "the run was cut off or still goes on: rows may be missing";
+  CHECK_THAT(reports::summary(records, {}), ContainsSubstring("warning: " + said));
+  CHECK(data_of(reports::html_page(records))["warnings"] == Json({said}));
+  CHECK_THAT(reports::run_markdown(records), ContainsSubstring("- **warning**: <code>" + said + "</code>\n"));
 }
 
 TEST_CASE("markdown: the run in a line, then its rows with every figure that a reviewer asks for") {

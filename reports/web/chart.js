@@ -104,13 +104,7 @@ function disposeCharts(root) {
 }
 
 window.addEventListener("resize", () => openCharts.forEach((chart) => chart.resize()));
-// Canvases keep the screen's width on paper, which is narrower; without the flush they would be drawn too late for it.
-const PAPER_WIDTH = 680;
-function resizeCharts(width) {
-  for (const chart of openCharts) {
-    chart.resize({ width });
-    chart.getZr().flush();
-  }
+// Charts draw themselves with the next frame, which is too late for paper.
+function flushCharts() {
+  for (const chart of openCharts) chart.getZr().flush();
 }
-window.addEventListener("beforeprint", () => resizeCharts(PAPER_WIDTH));
-window.addEventListener("afterprint", () => resizeCharts("auto"));

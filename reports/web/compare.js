@@ -153,7 +153,7 @@ const COMPARE_MOST_DRAWN = 300;
 
 const compareParts = (percent) => [
   { id: "overall", title: "By op and variant", render: drawOverall,
-    about: "The geometric mean of new/base over the rows whose latency could be judged, and how many rows there are. "
+    about: "The geometric mean of new/base over the rows whose latency could be judged, and how many those are. "
       + "It has no interval: it shows where to look." },
   { id: "chart", title: "New over base", render: drawForest,
     about: `Each row's ratio of medians with its ${percent}% interval. Right of 1 is slower. The grey band is the `
@@ -237,7 +237,7 @@ function compareSaid({ base, new: current, counts, said, rows, regressions, forc
   const warning = (text) => h("p", { class: "warning" }, text);
   return [
     h("p", { id: "counts" }, said.counts),
-    h("p", { id: "verdict", class: regressions > 0 ? "fail" : "pass" }, capital(`${said.regressions}.`)),
+    h("p", { id: "verdict", class: regressions > 0 ? "fail" : common === 0 || counts.unsure > 0 ? "note" : "pass" }, capital(`${said.regressions}.`)),
     forced ? warning(`Comparing was forced: ${forced}.`) : null,
     rows.length > 0 && common === 0
       ? warning("The runs have no row in common: no latency was compared. Compare runs of the same sweep, backend and "
@@ -263,7 +263,7 @@ function drawOverall(root, { rows }) {
     return count > 0 ? [", ", h("span", { class: latencyCss(latency) }, `${count} ${latency}`)] : null;
   };
   const cell = (some) => ({ class: "mean", text: some.length === 0 ? NONE : [formatRatio(meanRatio(some)),
-    h("span", { class: "soft" }, `, ${plural(some.length, "row")}`), moved(some, "slower"), moved(some, "faster")] });
+    h("span", { class: "soft" }, `, ${judgedOf(some)}`), moved(some, "slower"), moved(some, "faster")] });
   const line = (name, some) =>
     [name, ...variants.map((variant) => cell(some.filter((row) => row.variant === variant)))];
   const lines = ops.map((op) => line(op, rows.filter((row) => row.op === op)));
@@ -271,9 +271,16 @@ function drawOverall(root, { rows }) {
   root.append(table("mean of new over base by op and variant", ["op", ...variants], lines));
 }
 
+const isJudged = (row) => hasRatio(row) && !row.latency_reason;
+
+function judgedOf(rows) {
+  const judged = rows.filter(isJudged).length;
+  return judged === rows.length ? plural(judged, "row") : `${judged} of ${plural(rows.length, "row")}`;
+}
+
 // Of the rows whose latency was judged.
 function meanRatio(rows) {
-  const logs = rows.filter((row) => hasRatio(row) && !row.latency_reason).map((row) => Math.log(row.new_over_base));
+  const logs = rows.filter(isJudged).map((row) => Math.log(row.new_over_base));
   return logs.length > 0 ? Math.exp(sumOf(logs) / logs.length) : null;
 }
 
@@ -318,7 +325,8 @@ function forestChart(root, { scale, report, open }, rows) {
     xAxis: { type: "value", position: "top", name: "new / base", nameLocation: "middle", nameGap: 24,
       min: -scale.half, max: scale.half,
       axisTick: { customValues: scale.ticks.map(Math.log) }, splitLine: { show: false },
-      axisLabel: { customValues: scale.ticks.map(Math.log), formatter: (value) => formatTick(Math.exp(value)) } },
+      axisLabel: { customValues: scale.ticks.map(Math.log), formatter: (value) => formatTick(Math.exp(value)),
+        hideOverlap: true } },
     yAxis: axis,
     series: [
       { name: "noise", type: "custom", renderItem: band, encode: { x: [1, 2], y: 0 }, silent: true, z: 1,

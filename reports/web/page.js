@@ -23,8 +23,8 @@ class Page {
     for (const move of ["wheel", "touchmove", "pointerdown", "keydown"]) {
       document.addEventListener(move, letGo, { capture: true, passive: true });
     }
-    // Paper shows all parts, drawn or not.
-    window.addEventListener("beforeprint", () => this.drawAll());
+    window.addEventListener("beforeprint", () => this.toPaper());
+    window.addEventListener("afterprint", () => this.toScreen());
   }
 
   head() {
@@ -103,8 +103,33 @@ class Page {
     body.style.minHeight = "";
   }
 
-  drawAll() {
-    for (const entry of this.sections.values()) this.draw(entry);
+  // --- paper ---
+
+  // Paper is white, shows all parts, seen or not, and is narrower than a screen: what fits there is decided anew.
+  toPaper() {
+    applyTheme("light");
+    document.documentElement.classList.add("paper");
+    this.redrawAll();
+    flushCharts();
+  }
+
+  toScreen() {
+    applyTheme(this.state.get("theme"));
+    document.documentElement.classList.remove("paper");
+    this.redrawAll();
+  }
+
+  redrawAll() {
+    for (const entry of this.sections.values()) this.redraw(entry);
+  }
+
+  // What a reader has opened or closed stays so.
+  redraw(entry) {
+    const folds = () => [...entry.body.querySelectorAll("details")];
+    const open = entry.isStale ? [] : folds().map((one) => one.open);
+    entry.isStale = true;
+    this.draw(entry);
+    folds().forEach((one, i) => { one.open = open[i] ?? one.open; });
   }
 
   // --- getting about ---

@@ -104,7 +104,7 @@ pageTest("where nothing was checked it says why", async () => {
   assert.deepEqual(await tile(page, "worst"), { figure: "–", said: "Nothing was checked: the row crashed." });
   assert.deepEqual(await tile(page, "deterministic"), { figure: "–", said: "Not known: not launched again." });
   assert.deepEqual(await tile(page, "mutants"),
-    { figure: "–", said: "The check was not tried on wrong outputs: run without --prove." });
+    { figure: "–", said: "The check was not tried on wrong outputs: this was a run without --prove." });
   assert.match(await page.textContent("#correctness .note"), /No error is known: the row crashed\./);
   assert.equal(await page.$$eval("#correctness .chart", (all) => all.length), 0);
   assert.deepEqual((await cellsOf(page, "#correct-kinds"))[0].slice(4, 11), ["0", "–", "–", "–", "–", "–", "–"]);

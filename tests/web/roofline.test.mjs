@@ -69,6 +69,30 @@ pageTest("a chart that is printed fits the paper, and is drawn by then", async (
   assert.deepEqual(page.complaints, []);
 });
 
+pageTest("a part that was never seen is printed as narrow, and a dark page as a light one", async () => {
+  const page = await openRun([header(), ...mlpRows()], { colorScheme: "dark" });
+  await page.waitForSelector("#headline-tiles");
+  const inkOf = () => page.evaluate(() => {
+    const chart = echarts.getInstanceByDom(document.querySelector("#headline .chart, #traffic .chart"));
+    return chart.getOption().textStyle.color;
+  });
+  const dark = await inkOf();
+  await page.evaluate(() => {
+    document.querySelector("#headline details").open = true;
+    window.dispatchEvent(new Event("beforeprint"));
+  });
+  const widths = await page.$$eval(".chart canvas", (all) => all.map((canvas) => canvas.clientWidth));
+  assert.ok(widths.length > 4);
+  assert.deepEqual(widths.filter((width) => width !== 680), []);
+  assert.equal(await inkOf(), "#1b1f24");
+  assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(255, 255, 255)");
+  assert.equal(await page.$eval("#headline details", (one) => one.open), true);
+  await page.evaluate(() => window.dispatchEvent(new Event("afterprint")));
+  assert.equal(await inkOf(), dark);
+  assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(13, 17, 23)");
+  assert.deepEqual(page.complaints, []);
+});
+
 pageTest("a low intensity is judged by the bandwidth roof", async () => {
   const one = row({ us: 1000, steps: [step("product", "k", { x: 1000 * MB }, { y: 1000 * MB }, { flops: 2e10 })] });
   const page = await openRun([header(), one], { hash: "#roofline" });

@@ -108,6 +108,18 @@ pageTest("a link leads here, and a choice leaves the page where it is", async ()
   assert.deepEqual(page.complaints, []);
 });
 
+pageTest("a difference that the samples do not show is not called one", async () => {
+  const rows = mlpRows();
+  Object.assign(rows[2], { speedup_vs_cublas: 1.2, speedup_vs_cublas_lo: 0.8, speedup_vs_cublas_hi: 1.5 });
+  const page = await openAt([header(), ...rows]);
+  assert.match(await page.textContent("#waterfall .headline"),
+    /less than cublas's 599\.9 µs \(no difference that the samples show\), it moves 220\.0 MB less\.$/);
+  rows[2].speedup_vs_cublas_lo = rows[2].speedup_vs_cublas_hi = null;
+  const few = await openAt([header(), ...rows]);
+  assert.match(await few.textContent("#waterfall .headline"), /599\.9 µs \(too few samples to be sure\), it moves/);
+  assert.deepEqual([...page.complaints, ...few.complaints], []);
+});
+
 pageTest("steps are matched by tensors, within stages, products apart where their FLOPs say so", async () => {
   const page = await openAt([header(), ...blockRows()]);
   assert.deepEqual(covers(await tableOf(page, 0)), [

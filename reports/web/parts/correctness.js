@@ -76,7 +76,8 @@ function correctTiles(view) {
       correctPart(sums.close, sums.closeKnown),
       sums.closeKnown === 0 ? `Not known: ${why("seed_allclose")}.`
         : sums.close === sums.closeKnown ? "All of them."
-          : "It decides nothing: 2e-3 is the same for every dtype, so that bf16 often cannot meet it."),
+          : "It decides nothing: 2e-3 is the same for every dtype and size, and roundings of bf16 or of long sums are "
+            + "often larger."),
     tile("nonfinite", h("abbr", { title: help("nonfinite") }, "NaN or infinite elements"),
       sums.known > 0 ? String(sums.nonfinite) : NONE,
       sums.known === 0 ? `Not known: ${why("nonfinite")}.`
@@ -293,7 +294,8 @@ function correctMutantTile(view, tile) {
   const title = h("abbr", { title: CORRECT_MUTANTS }, "wrong outputs rejected");
   if (counts.proved === 0) {
     return tile("mutants", title, NONE,
-      `The check was not tried on wrong outputs: ${correctFirstReason(view, "mutants_tried")}.`);
+      `The check was not tried on wrong outputs: ${correctFirstReason(view, "mutants_tried")
+        .replace(/^run without/, "this was a run without")}.`);
   }
   const through = counts.names.filter((one) => one.through.length > 0).map((one) => one.name);
   return tile("mutants", title, `${sums.rejected} of ${sums.tried}`,

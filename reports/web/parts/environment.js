@@ -47,8 +47,9 @@ function environmentValue(object, key, format = anyText) {
 }
 
 function environmentList(object) {
-  const entries = Object.entries(object ?? {});
-  return entries.length === 0 ? NONE : entries.map(([name, value]) => `${name} ${anyText(value)}`).join(", ");
+  if (!object) return NONE;
+  const entries = Object.entries(object);
+  return entries.length === 0 ? "none" : entries.map(([name, value]) => `${name} ${anyText(value)}`).join(", ");
 }
 
 function environmentTable(id, label, lines) {
@@ -209,6 +210,9 @@ function environmentNoiseTable({ noise, noise_reason: reason }) {
     h("div", { id: "environment-noise" }, table("noise by latency", heads, lines))];
 }
 
+// The larger median over the smaller, less 1, as the noise is reckoned; negative where the second was the faster.
+const environmentApart = (ratio) => (ratio >= 1 ? ratio - 1 : 1 - 1 / ratio);
+
 function environmentControls(root, header) {
   const controls = environmentItems(header.controls);
   if (controls.length === 0) {
@@ -216,23 +220,23 @@ function environmentControls(root, header) {
       header.controls === undefined ? "A/A controls are not in the records." : "The run has no A/A controls."));
     return;
   }
-  const apart = ({ ratio }) => (isKnown(ratio) && ratio > 0 ? Math.max(ratio, 1 / ratio) - 1 : 0);
+  const apart = ({ ratio }) => (isKnown(ratio) && ratio > 0 ? Math.abs(environmentApart(ratio)) : 0);
   const worst = largest(controls.map(apart));
   append(root, [h("p", { id: "environment-controls-said" },
     h("abbr", { title: "one variant of a case timed twice, as if it were two: what differs is noise" }, "A/A controls"),
     `: ${plural(controls.length, "pair")}, which differ by ${environmentPart(worst)} at most.`)]);
   environmentControlChart(root, controls);
   const lines = controls.slice(0, ENVIRONMENT_LINES).map(({ median_us: us, ratio }) => [n(formatTime(us)),
-    n(isKnown(ratio) ? ratio.toFixed(4) : NONE), n(formatSigned(isKnown(ratio) ? ratio - 1 : null, environmentPart))]);
+    n(isKnown(ratio) ? ratio.toFixed(4) : NONE), n(formatSigned(ratio > 0 ? environmentApart(ratio) : null, environmentPart))]);
   append(root, [h("details", { id: "environment-controls" }, h("summary", {}, `The controls (${controls.length})`),
     table("A/A controls", [n("median"), n("ratio"), n("difference")], lines),
     andMore(controls, lines, ", in results.jsonl"))]);
 }
 
 function environmentControlChart(root, controls) {
-  const isDrawn = (one) => isKnown(one.median_us) && one.median_us > 0 && isKnown(one.ratio);
+  const isDrawn = (one) => isKnown(one.median_us) && one.median_us > 0 && isKnown(one.ratio) && one.ratio > 0;
   const data = controls.filter(isDrawn).slice(0, ENVIRONMENT_POINTS)
-    .map((one) => [one.median_us, (one.ratio - 1) * 100]);
+    .map((one) => [one.median_us, environmentApart(one.ratio) * 100]);
   if (data.length === 0) return;
   const label = "A/A controls: difference of one variant from itself, by latency; the figures are in the list below";
   drawChart(root, label, {

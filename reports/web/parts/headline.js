@@ -139,12 +139,16 @@ function headlineTiles(view) {
   const passed = view.selected.rows.filter((row) => row.verdict === "pass");
   const row = headlineContenders(view.report, passed.length > 0 ? passed : view.selected.rows)[0];
   const pair = headlinePair(view.report, whole, row);
-  return h("div", { class: "tiles", id: "headline-tiles" }, headlineTimeTile(view, pair), headlineBytesTile(view, pair),
-    headlineFloorTile(view, pair),
+  const tiles = h("div", { class: "tiles", id: "headline-tiles" }, headlineTimeTile(view, pair),
+    headlineBytesTile(view, pair), headlineFloorTile(view, pair),
     headlineCountTile(view, pair, { title: "launches", name: "launches",
       format: (value) => (isKnown(value) ? String(value) : NONE), sentence: headlineLaunchesSentence }),
     headlineCountTile(view, pair, { title: "workspace", name: "workspace_bytes", format: formatBytes,
       sentence: headlineWorkspaceSentence }));
+  const hasOthers = [pair.baseline, pair.naive].some(Boolean);
+  return [tiles, hasOthers ? h("p", { class: "soft small", id: "headline-beside" },
+    `Grey, beside another variant: ${row.variant}'s speed-up over it, or ${row.variant}'s figure as a part of its.`)
+    : null];
 }
 
 // `of(row)` is the tile's figure; bars are drawn to the scale of the row and the library's, and longer ones are cut.

@@ -10,7 +10,7 @@ PARTS.push({
     if (chain.length < 2) return;
     const pairs = chain.slice(1).map((row, i) => waterfallPair(view.report, chain[i], row));
     const isMeasured = chain.every((row) => row.isMeasured && row.steps.every((step) => step.isMeasured));
-    append(root, [waterfallHeadline(chain), waterfallMost(pairs.at(-1)), waterfallAdvice(chain.at(-1)),
+    append(root, [waterfallHeadline(view.report, chain), waterfallMost(pairs.at(-1)), waterfallAdvice(chain.at(-1)),
       trafficVerdictNotes(chain), waterfallMatchNote(pairs)]);
     const kind = isMeasured && view.state.get("waterfall_kind") !== "modelled" ? "measured" : "modelled";
     // Both stand before either is drawn, so that each knows its width.
@@ -246,20 +246,26 @@ function waterfallTensors(pair, group) {
 
 // --- said first ---
 
-function waterfallHeadline(chain) {
+// What its samples do not bear out is said beside a difference.
+const WATERFALL_DOUBTS = { same: " (no difference that the samples show)", noise: " (no more than the noise of this run)",
+  few: " (too few samples to be sure)" };
+
+function waterfallHeadline(report, chain) {
   const [from, to] = [chain.at(-2), chain.at(-1)];
   const sentences = [];
   const times = [from.median_us, to.median_us];
   const { isMeasured, of } = bytesOfOneKind([from, to]);
   const note = isMeasured ? "" : " (modelled)";
   const byBytes = isKnown(of(from)) && isKnown(of(to)) ? of(to) - of(from) : null;
+  const { kind } = judgeSpeedup(report, to, from.variant === "naive" ? "naive" : "cublas");
   if (times.every(isKnown)) {
     const change = times[1] - times[0];
     const same = Math.abs(change) <= 0.005 * times[0];
     const by = `${formatTime(Math.abs(change))} (${formatPercent(Math.abs(change) / times[0])})`;
     const how = same ? "as long as" : `${by} ${change > 0 ? "longer" : "less"} than`;
-    sentences.push(`${to.variant} takes ${formatTime(times[1])}, ${how} ${from.variant}'s ${formatTime(times[0])}`);
-    const it = change > 0 && byBytes < 0 && !same ? "although it" : "it";
+    const doubt = same ? "" : WATERFALL_DOUBTS[kind] ?? "";
+    sentences.push(`${to.variant} takes ${formatTime(times[1])}, ${how} ${from.variant}'s ${formatTime(times[0])}${doubt}`);
+    const it = change > 0 && byBytes < 0 && !same && doubt === "" ? "although it" : "it";
     if (isKnown(byBytes)) sentences.push(`${it} moves ${waterfallLess(byBytes)}${note}`);
   } else if (isKnown(byBytes)) {
     sentences.push(`${to.variant} moves ${waterfallLess(byBytes)} than ${from.variant}${note}`);
@@ -267,7 +273,7 @@ function waterfallHeadline(chain) {
   if (sentences.length === 0) {
     return h("p", { class: "note" }, "Neither latencies nor bytes of these variants are known.");
   }
-  const isSlower = times.every(isKnown) && times[1] > 1.005 * times[0];
+  const isSlower = times.every(isKnown) && times[1] > 1.005 * times[0] && !WATERFALL_DOUBTS[kind];
   return h("p", { class: isSlower ? "headline fail" : "headline" }, `${sentences.join(", ")}.`);
 }
 
