@@ -23,6 +23,7 @@
 #include "harness/estimate.h"
 #include "harness/google_benchmark.h"
 #include "harness/host_memory.h"
+#include "harness/interrupt.h"
 #include "harness/mutants.h"
 #include "harness/noise.h"
 #include "harness/progress.h"
@@ -309,7 +310,8 @@ void print_plans(const std::vector<Task>& tasks, Device& device, const Ceilings&
                   .has_expected_rows = has_expected_rows(cache, task.c, measure.verify)});
   }
   fmt::print(
-      "compulsory MB: each input of the op read once, each output written once; modelled MB: what the plan's steps read "
+      "compulsory MB: each input of the op read once, each output written once; modelled MB: what the plan's steps "
+      "read "
       "and write; floor: from a cold cache, by ceilings that were probed just now.\n\n{}",
       estimate.text(device.free_bytes(), available_host_bytes()));
 }
@@ -419,6 +421,7 @@ int run(const RunOptions& options) {
   check_flags(options);
   const fs::path folder = claim_output(options, config);
   RecordFile records(folder / "results.jsonl");
+  const InterruptHint hint(folder);
   for (const std::string& warning : device->facts().warnings) {
     std::fputs(fmt::format("warning: {}\n", warning).c_str(), stderr);
   }

@@ -33,7 +33,11 @@ void write_atomically(const std::filesystem::path& file, std::string_view conten
 }
 
 Records write_reports(const std::filesystem::path& folder) {
-  Records records = read_records(folder / "results.jsonl");
+  const std::filesystem::path file = folder / "results.jsonl";
+  Records records = read_records(file);
+  if (records.header.is_null() && records.rows.empty()) {
+    throw std::runtime_error(fmt::format("{} holds no record: its run ended before it wrote one", file.string()));
+  }
   write_atomically(folder / "results.csv", results_csv(records));
   write_atomically(folder / "steps.csv", steps_csv(records));
   write_atomically(folder / "report.html", html_page(records));

@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -447,11 +448,14 @@ TEST_CASE("an interrupted run leaves the records so far, and no report of the ru
                                         "  - {op: rmsnorm, dim: 64, seq: 1, dtype: fp32}\n");
   // Ended when its first two cases are there: the third takes a minute.
   const std::string file = (out / "results.jsonl").string();
+  const fs::path said = folder / "said";
   const std::string command = std::string(FUSEBENCH_BINARY) + " " +
-                              run(folder, slow, "--overwrite -o " + out.string()) +
-                              " >/dev/null 2>&1 & for i in $(seq 600); do grep -q '\"slow\"' " + file +
-                              " && [ $(wc -l <" + file + ") -ge 7 ] && break; sleep 0.1; done; kill -TERM $!; wait $!";
-  CHECK(std::system(command.c_str()) != 0);
+                              run(folder, slow, "--overwrite -o " + out.string()) + " >/dev/null 2>" + said.string() +
+                              " & for i in $(seq 600); do grep -q '\"slow\"' " + file + " && [ $(wc -l <" + file +
+                              ") -ge 7 ] && break; sleep 0.1; done; kill -TERM $!; wait $!";
+  CHECK(WEXITSTATUS(std::system(command.c_str())) == 128 + SIGTERM);
+  CHECK_THAT(read_file(said), ContainsSubstring("interrupted: rows that had ended are in " + file));
+  CHECK_THAT(read_file(said), ContainsSubstring("fusebench report " + out.string()));
   CHECK(lines_of(read_file(out / "results.jsonl")) == 1 + 2 * 3);
   CHECK_FALSE(fs::exists(out / "results.csv"));
   CHECK(execute("report " + out.string()).code == 0);

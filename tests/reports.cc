@@ -509,9 +509,8 @@ TEST_CASE("summary: no rows, and a file that was cut off") {
 }
 
 TEST_CASE("summary and html show the header's warnings") {
-  const Records records =
-      parse("{\"schema\": 1, \"warnings\": [\"the GPU is <busy>\", 7], \"stages_s\": {}}\n" +
-            reports::to_line(to_json(passed("naive"))));
+  const Records records = parse("{\"schema\": 1, \"warnings\": [\"the GPU is <busy>\", 7], \"stages_s\": {}}\n" +
+                                reports::to_line(to_json(passed("naive"))));
   CHECK_THAT(reports::summary(records, {}), ContainsSubstring("warning: the GPU is <busy>\n"));
   CHECK(data_of(reports::html_page(records))["warnings"] == Json({"the GPU is <busy>"}));
   CHECK(reports::summary(records_of({passed("naive")}), {}).find("warning") == std::string::npos);
@@ -638,6 +637,9 @@ TEST_CASE("reports are rebuilt from the records, and replace what was there") {
 TEST_CASE("reports: a missing file is named, and a file that cannot be replaced leaves nothing half-written") {
   const TempFolder folder;
   CHECK_THROWS_WITH(reports::write_reports(folder.path()), ContainsSubstring("results.jsonl"));
+  folder.write("results.jsonl", "");
+  CHECK_THROWS_WITH(reports::write_reports(folder.path()), ContainsSubstring("holds no record"));
+  std::filesystem::remove(folder / "results.jsonl");
   std::filesystem::create_directories(folder / "x.csv" / "occupied");
   CHECK_THROWS_WITH(reports::write_atomically(folder / "x.csv", "data"), ContainsSubstring("x.csv"));
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
