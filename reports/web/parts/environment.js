@@ -211,7 +211,10 @@ function environmentNoiseTable({ noise, noise_reason: reason }) {
 }
 
 // The larger median over the smaller, less 1, as the noise is reckoned; negative where the second was the faster.
-const environmentApart = (ratio) => (ratio >= 1 ? ratio - 1 : 1 - 1 / ratio);
+function environmentApart(ratio) {
+  if (!isKnown(ratio) || ratio <= 0) return null;
+  return ratio >= 1 ? ratio - 1 : 1 - 1 / ratio;
+}
 
 function environmentControls(root, header) {
   const controls = environmentItems(header.controls);
@@ -220,21 +223,20 @@ function environmentControls(root, header) {
       header.controls === undefined ? "A/A controls are not in the records." : "The run has no A/A controls."));
     return;
   }
-  const apart = ({ ratio }) => (isKnown(ratio) && ratio > 0 ? Math.abs(environmentApart(ratio)) : 0);
-  const worst = largest(controls.map(apart));
+  const worst = largest(controls.map(({ ratio }) => Math.abs(environmentApart(ratio) ?? 0)));
   append(root, [h("p", { id: "environment-controls-said" },
     h("abbr", { title: "one variant of a case timed twice, as if it were two: what differs is noise" }, "A/A controls"),
     `: ${plural(controls.length, "pair")}, which differ by ${environmentPart(worst)} at most.`)]);
   environmentControlChart(root, controls);
   const lines = controls.slice(0, ENVIRONMENT_LINES).map(({ median_us: us, ratio }) => [n(formatTime(us)),
-    n(isKnown(ratio) ? ratio.toFixed(4) : NONE), n(formatSigned(ratio > 0 ? environmentApart(ratio) : null, environmentPart))]);
+    n(isKnown(ratio) ? ratio.toFixed(4) : NONE), n(formatSigned(environmentApart(ratio), environmentPart))]);
   append(root, [h("details", { id: "environment-controls" }, h("summary", {}, `The controls (${controls.length})`),
     table("A/A controls", [n("median"), n("ratio"), n("difference")], lines),
     andMore(controls, lines, ", in results.jsonl"))]);
 }
 
 function environmentControlChart(root, controls) {
-  const isDrawn = (one) => isKnown(one.median_us) && one.median_us > 0 && isKnown(one.ratio) && one.ratio > 0;
+  const isDrawn = (one) => isKnown(one.median_us) && one.median_us > 0 && environmentApart(one.ratio) !== null;
   const data = controls.filter(isDrawn).slice(0, ENVIRONMENT_POINTS)
     .map((one) => [one.median_us, environmentApart(one.ratio) * 100]);
   if (data.length === 0) return;
