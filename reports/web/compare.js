@@ -237,7 +237,8 @@ function compareSaid({ base, new: current, counts, said, rows, regressions, forc
   const warning = (text) => h("p", { class: "warning" }, text);
   return [
     h("p", { id: "counts" }, said.counts),
-    h("p", { id: "verdict", class: regressions > 0 ? "fail" : common === 0 || counts.unsure > 0 ? "note" : "pass" }, capital(`${said.regressions}.`)),
+    h("p", { id: "verdict", class: regressions > 0 ? "fail" : common === 0 || counts.unsure > 0 ? "note" : "pass" },
+      capital(`${said.regressions}.`)),
     forced ? warning(`Comparing was forced: ${forced}.`) : null,
     rows.length > 0 && common === 0
       ? warning("The runs have no row in common: no latency was compared. Compare runs of the same sweep, backend and "

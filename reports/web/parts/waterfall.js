@@ -247,8 +247,11 @@ function waterfallTensors(pair, group) {
 // --- said first ---
 
 // What its samples do not bear out is said beside a difference.
-const WATERFALL_DOUBTS = { same: " (no difference that the samples show)", noise: " (no more than the noise of this run)",
-  few: " (too few samples to be sure)" };
+const WATERFALL_DOUBTS = {
+  same: " (no difference that the samples show)",
+  noise: " (no more than the noise of this run)",
+  few: " (too few samples to be sure)",
+};
 
 function waterfallHeadline(report, chain) {
   const [from, to] = [chain.at(-2), chain.at(-1)];
@@ -264,7 +267,8 @@ function waterfallHeadline(report, chain) {
     const by = `${formatTime(Math.abs(change))} (${formatPercent(Math.abs(change) / times[0])})`;
     const how = same ? "as long as" : `${by} ${change > 0 ? "longer" : "less"} than`;
     const doubt = same ? "" : WATERFALL_DOUBTS[kind] ?? "";
-    sentences.push(`${to.variant} takes ${formatTime(times[1])}, ${how} ${from.variant}'s ${formatTime(times[0])}${doubt}`);
+    sentences.push(
+      `${to.variant} takes ${formatTime(times[1])}, ${how} ${from.variant}'s ${formatTime(times[0])}${doubt}`);
     const it = change > 0 && byBytes < 0 && !same && doubt === "" ? "although it" : "it";
     if (isKnown(byBytes)) sentences.push(`${it} moves ${waterfallLess(byBytes)}${note}`);
   } else if (isKnown(byBytes)) {
