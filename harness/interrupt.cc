@@ -23,8 +23,9 @@ void say_and_end(int signal) {
 }  // namespace
 
 InterruptHint::InterruptHint(const std::filesystem::path& folder) {
-  text = fmt::format("\ninterrupted: rows that had ended are in {}; `fusebench report {}` makes CSV and a page of them\n",
-                     (folder / "results.jsonl").string(), shell_quoted(folder.string()));
+  text =
+      fmt::format("\ninterrupted: rows that had ended are in {}; `fusebench report {}` makes CSV and a page of them\n",
+                  (folder / "results.jsonl").string(), shell_quoted(folder.string()));
   for (const int signal : {SIGINT, SIGTERM}) {
     if (std::signal(signal, say_and_end) == SIG_IGN) std::signal(signal, SIG_IGN);
   }

@@ -5,8 +5,8 @@
 
 namespace fusebench {
 
-/// While it lives, SIGINT and SIGTERM, where they are not ignored, say where the rows so far are, and then end the process
-/// as they would have. One at a time.
+/// While it lives, SIGINT and SIGTERM, where they are not ignored, say where the rows so far are, and then end the
+/// process as they would have. One at a time.
 class InterruptHint {
  public:
   explicit InterruptHint(const std::filesystem::path& folder);
