@@ -46,15 +46,15 @@ bool is_text(std::string_view column) {
          column == "name" || column == "storage" || column == "dtype" || column == "outcome";
 }
 
-Json text_or_null(Json value) { return value.is_string() || value.is_null() ? value : Json(value.dump()); }
+Json text_or_null(const Json& value) { return value.is_string() || value.is_null() ? value : Json(value.dump()); }
 
 Json number_or_null(const Json& value) { return value.is_number() ? value : Json(); }
 
 Json values_of(const Json& object, std::span<const Column> all) {
   Json values = Json::array();
   for (const Column& column : all) {
-    Json value = shown(value_of(object, column.name));
-    values.push_back(is_text(column.name) ? text_or_null(std::move(value)) : std::move(value));
+    const Json value = shown(value_of(object, column.name));
+    values.push_back(is_text(column.name) ? text_or_null(value) : value);
   }
   return values;
 }

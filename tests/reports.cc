@@ -226,7 +226,7 @@ TEST_CASE("records: a line nested without end loses its line alone, and text may
   const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
   Json row = Json::parse(lines_of({passed("fused")}).substr(lines_of({}).size()));
   row["reason"] = std::string(200, '[') + "\\\"" + std::string(200, '{');
-  const Records records = parse("{\"schema\": 1, \"x\": " + deep + "}\n{\"case_id\": \"a\", \"x\": " + deep + "}\n" +
+  const Records records = parse(R"({"schema": 1, "x": )" + deep + "}\n" + R"({"case_id": "a", "x": )" + deep + "}\n" +
                                 row.dump() + "\n" + row.dump() + "\n");
   CHECK(records.rows.size() == 2);
   CHECK(reports::text_of(records.rows[0], "reason") == row["reason"]);
