@@ -10,13 +10,12 @@ namespace {
 
 template <typename T, typename Tile>
 void launch(const AttentionCall& call) {
-  constexpr DType dtype = std::is_same_v<T, __half> ? DType::fp16 : DType::bf16;
   const AttentionShape& s = call.shape;
   const std::int64_t tiles = ceil_div<std::int64_t>(s.seq, Tile::rows) * s.batch * s.heads;
   if (std::max({tiles, s.keys, s.seq}) > INT32_MAX / 2)
     throw std::invalid_argument("attention: over 2^30 tiles or keys");
   const auto map = [&](const void* base, std::int64_t heads, std::int64_t rows) {
-    return tensor_map(dtype, base, std::array{s.head_dim, heads, rows, s.batch}, std::array{64, 1, Tile::rows, 1});
+    return tensor_map(call.dtype, base, std::array{s.head_dim, heads, rows, s.batch}, std::array{64, 1, Tile::rows, 1});
   };
   const std::int64_t group = s.heads / s.kv_heads;
   const HopperAttentionShape shape{
@@ -30,8 +29,7 @@ void launch(const AttentionCall& call) {
       .scale_log2 = static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(s.head_dim)))};
   const auto kernel = attention_hopper<T, Tile>;
   FUSEBENCH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::shared_bytes));
-  const auto blocks =
-      static_cast<unsigned>(std::min<std::int64_t>(tiles, device_attribute(cudaDevAttrMultiProcessorCount)));
+  const auto blocks = static_cast<unsigned>(std::min(tiles, multiprocessors()));
   kernel<<<blocks, Tile::threads, Tile::shared_bytes, stream_of(call.exec)>>>(
       map(call.q, s.heads, s.seq), map(call.k, s.kv_heads, s.keys), map(call.v, s.kv_heads, s.keys),
       static_cast<T*>(call.out), shape);

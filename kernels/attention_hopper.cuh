@@ -32,8 +32,7 @@ struct HopperAttentionTile {
   static constexpr int half_bytes = rows * 128;           ///< of q; of k and v too, which have as many rows
   static constexpr int tile_bytes = halves * half_bytes;  ///< q, or a stage of k or of v
   static constexpr int barriers_offset = tile_bytes * (1 + 2 * Stages);
-  static constexpr int align_bytes = 1024;
-  static constexpr int shared_bytes = align_bytes + barriers_offset + 8 * (2 + 4 * Stages);
+  static constexpr int shared_bytes = hopper::kAlignBytes + barriers_offset + 8 * (2 + 4 * Stages);
 
   static_assert(rows == keys && shared_bytes <= 227 * 1024);
 };
@@ -44,8 +43,6 @@ struct HopperAttentionShape {
   bool causal;
   int heads_at_once;  ///< query heads, of all batches, whose tiles run side by side: their k and v share L2
   float scale_log2;   ///< log2(e) / sqrt(d): probabilities are powers of two
-
-  __device__ __forceinline__ int row_tiles(int rows) const { return ceil_div(seq, rows); }
 };
 
 /// A tile of q, and how many slices of keys it reads.
@@ -59,7 +56,7 @@ template <typename Tile>
 class AttentionSchedule {
  public:
   __device__ explicit AttentionSchedule(const HopperAttentionShape& shape)
-      : shape_(shape), row_tiles_(shape.row_tiles(Tile::rows)), total_(row_tiles_ * shape.batch * shape.heads) {}
+      : shape_(shape), row_tiles_(ceil_div(shape.seq, Tile::rows)), total_(row_tiles_ * shape.batch * shape.heads) {}
 
   __device__ __forceinline__ bool take(AttentionPlace& place) {
     const int blocks = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x);
@@ -231,11 +228,7 @@ class AttentionConsumer {
     multiply_scores(scores);
     pass_turn();
     hopper::wgmma_wait<0>();
-    hopper::pin(scores);
-    release(memory_.k_empty(k_place_.stage));
-    k_place_.advance();
-    mask(place, slice, scores);
-    exponentiate<keys>(scores, rows, shape_.scale_log2, correction);
+    weigh(place, slice, scores, rows, correction);
     pack_probabilities(scores, p);
 
     for (; slice > 0; --slice) {
@@ -246,15 +239,8 @@ class AttentionConsumer {
       multiply_values(p, o);
       pass_turn();
       hopper::wgmma_wait<1>();
-      hopper::pin(scores);
-      release(memory_.k_empty(k_place_.stage));
-      k_place_.advance();
-      mask(place, slice - 1, scores);
-      exponentiate<keys>(scores, rows, shape_.scale_log2, correction);
-      hopper::wgmma_wait<0>();
-      hopper::pin(o);
-      release(memory_.v_empty(v_place_.stage));
-      v_place_.advance();
+      weigh(place, slice - 1, scores, rows, correction);
+      await_values(o);
 #pragma unroll
       for (int i = 0; i < Tile::head_dim / 2; ++i) o[i] *= correction[i / 2 % 2];
       pack_probabilities(scores, p);
@@ -265,6 +251,21 @@ class AttentionConsumer {
     wait_turn();
     multiply_values(p, o);
     pass_turn();
+    await_values(o);
+  }
+
+  /// Behind the wait for a slice's scores: gives its keys back, and makes probabilities of the scores.
+  __device__ __forceinline__ void weigh(const AttentionPlace& place, int slice, float (&scores)[keys / 2],
+                                        SoftmaxRows& rows, float (&correction)[2]) {
+    hopper::pin(scores);
+    release(memory_.k_empty(k_place_.stage));
+    k_place_.advance();
+    mask(place, slice, scores);
+    exponentiate<keys>(scores, rows, shape_.scale_log2, correction);
+  }
+
+  /// Waits for all products, and gives the slice's values back.
+  __device__ __forceinline__ void await_values(float (&o)[Tile::head_dim / 2]) {
     hopper::wgmma_wait<0>();
     hopper::pin(o);
     release(memory_.v_empty(v_place_.stage));
@@ -371,8 +372,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
                      [[maybe_unused]] const __grid_constant__ HopperAttentionShape shape) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ unsigned char unaligned[];
-  const std::uint32_t start = shared_address(unaligned);
-  const AttentionMemory<Tile> memory{start + (-start & (Tile::align_bytes - 1))};
+  const AttentionMemory<Tile> memory{hopper::aligned(shared_address(unaligned))};
   if (threadIdx.x == 0) memory.init_barriers();
   __syncthreads();
   if (threadIdx.x < 128) {

@@ -10,13 +10,6 @@
 
 namespace fusebench::kernels::cuda {
 
-inline int device_attribute(cudaDeviceAttr attribute) {
-  int device = 0, value = 0;
-  FUSEBENCH_CUDA_CHECK(cudaGetDevice(&device));
-  FUSEBENCH_CUDA_CHECK(cudaDeviceGetAttribute(&value, attribute, device));
-  return value;
-}
-
 /// Rows of a kv head: query heads of its group times positions.
 inline std::int64_t attention_rows(const AttentionShape& shape) { return shape.seq * (shape.heads / shape.kv_heads); }
 
@@ -63,7 +56,7 @@ void launch_attention_type(const AttentionCall& call) {
   }
   if constexpr (HeadDim <= 128) {
     using Large = AttentionTile<HeadDim, 2, HeadDim == 128 ? 48 : 64, 2>;
-    const bool fills_device = attention_blocks<Large>(call.shape) >= device_attribute(cudaDevAttrMultiProcessorCount);
+    const bool fills_device = attention_blocks<Large>(call.shape) >= multiprocessors();
     if (fills_device && attention_rows(call.shape) > Small::rows) {
       return launch_attention_tile<T, Large, true>(call);
     }

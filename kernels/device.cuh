@@ -92,4 +92,14 @@ inline bool is_aligned_16(const void* data) { return reinterpret_cast<std::uintp
 
 inline cudaStream_t stream_of(const Exec& exec) { return exec.stream; }
 
+/// Of the current device.
+inline int device_attribute(cudaDeviceAttr attribute) {
+  int device = 0, value = 0;
+  FUSEBENCH_CUDA_CHECK(cudaGetDevice(&device));
+  FUSEBENCH_CUDA_CHECK(cudaDeviceGetAttribute(&value, attribute, device));
+  return value;
+}
+
+inline std::int64_t multiprocessors() { return device_attribute(cudaDevAttrMultiProcessorCount); }
+
 }  // namespace fusebench::kernels

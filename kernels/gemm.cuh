@@ -290,18 +290,11 @@ void launch_tiles(const Exec& exec, const T* a, const T* weight, std::int64_t m,
   FUSEBENCH_LAUNCH_CHECK(gemm);
 }
 
-inline std::int64_t multiprocessors() {
-  int device = 0, count = 0;
-  FUSEBENCH_CUDA_CHECK(cudaGetDevice(&device));
-  FUSEBENCH_CUDA_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
-  return count;
-}
-
-/// How long the busiest multiprocessor works, in units that compare tiles. `rate` is how much of the largest tile's
-/// FLOP rate this tile is expected to reach, from the operands that it loads for each of them.
+/// How long the busiest of `workers` works on its tiles, in units that compare kinds of tile. `rate` is how much of the
+/// largest tile's FLOP rate this kind is expected to reach, from the operands that it loads for each of them.
 template <typename Tile>
-double expected_time(std::int64_t m, std::int64_t n, std::int64_t processors, double rate) {
-  return static_cast<double>(ceil_div(tiles_of<Tile>(m, n), processors)) * Tile::m * Tile::n / rate;
+double expected_time(std::int64_t tiles, std::int64_t workers, double rate) {
+  return static_cast<double>(ceil_div(tiles, workers)) * Tile::m * Tile::n / rate;
 }
 
 /// Chooses the tile: for a few rows the one that wastes the fewest, where streaming the weight is all that counts;
@@ -314,9 +307,9 @@ void launch_portable(const Exec& exec, const T* a, const T* weight, std::int64_t
   }
   if (m <= SkinnyTile::m) return launch_tiles<SkinnyTile, true>(exec, a, weight, m, n, k, epilogue);
   const std::int64_t processors = multiprocessors();
-  const double large = expected_time<LargeTile>(m, n, processors, 1.0);
-  const double medium = expected_time<MediumTile>(m, n, processors, 0.9);
-  const double small = expected_time<SmallTile>(m, n, processors, 0.6);
+  const double large = expected_time<LargeTile>(tiles_of<LargeTile>(m, n), processors, 1.0);
+  const double medium = expected_time<MediumTile>(tiles_of<MediumTile>(m, n), processors, 0.9);
+  const double small = expected_time<SmallTile>(tiles_of<SmallTile>(m, n), processors, 0.6);
   if (large <= std::min(medium, small)) return launch_tiles<LargeTile, true>(exec, a, weight, m, n, k, epilogue);
   if (medium <= small) return launch_tiles<MediumTile, true>(exec, a, weight, m, n, k, epilogue);
   launch_tiles<SmallTile, true>(exec, a, weight, m, n, k, epilogue);

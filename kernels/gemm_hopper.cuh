@@ -29,10 +29,9 @@ struct HopperTile {
   static constexpr int threads = 128 * (1 + consumers);
   static constexpr int a_bytes = m * k * 2, weight_bytes = n * k * 2, stage_bytes = a_bytes + weight_bytes;
   static constexpr int barriers_offset = stages * stage_bytes;
-  static constexpr int align_bytes = 1024;  ///< of a stage, as the swizzle wants it
-  static constexpr int shared_bytes = align_bytes + barriers_offset + 2 * stages * 8;
+  static constexpr int shared_bytes = hopper::kAlignBytes + barriers_offset + 2 * stages * 8;
 
-  static_assert(stage_bytes % align_bytes == 0 && weight_bytes / cluster % align_bytes == 0);
+  static_assert(stage_bytes % hopper::kAlignBytes == 0 && weight_bytes / cluster % hopper::kAlignBytes == 0);
   static_assert(shared_bytes <= 227 * 1024);
 };
 
@@ -201,8 +200,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
                 [[maybe_unused]] int n, [[maybe_unused]] int slices, [[maybe_unused]] Epilogue epilogue) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ unsigned char unaligned[];
-  unsigned char* shared = unaligned + (-shared_address(unaligned) & (Tile::align_bytes - 1));
-  const Ring<Tile> ring{shared_address(shared)};
+  const Ring<Tile> ring{hopper::aligned(shared_address(unaligned))};
   const int rank = static_cast<int>(hopper::cluster_rank()), warp = static_cast<int>(threadIdx.x) / 32;
   if (threadIdx.x == 0) {
     hopper::prefetch_tensor_map(a_map);
@@ -228,13 +226,24 @@ __global__ void __launch_bounds__(Tile::threads, 1)
 #endif
 }
 
+/// Tiles of a whole cluster.
+template <typename Tile>
+std::int64_t cluster_tiles_of(std::int64_t m, std::int64_t n) {
+  return ceil_div<std::int64_t>(m, Tile::m * Tile::cluster) * ceil_div<std::int64_t>(n, Tile::n);
+}
+
+template <typename Tile>
+std::int64_t clusters() {
+  return multiprocessors() / Tile::cluster;
+}
+
 template <typename Tile, typename T, typename Epilogue>
 void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
                          const Epilogue& epilogue) {
   constexpr DType dtype = std::is_same_v<T, __half> ? DType::fp16 : DType::bf16;
   const CUtensorMap a_map = matrix_map(dtype, a, m, k, Tile::m);
   const CUtensorMap weight_map = matrix_map(dtype, weight, n, k, Tile::n / Tile::cluster);
-  const std::int64_t tiles = ceil_div<std::int64_t>(m, Tile::m * Tile::cluster) * ceil_div<std::int64_t>(n, Tile::n);
+  const std::int64_t tiles = cluster_tiles_of<Tile>(m, n);
   if (tiles > INT32_MAX / 2) throw std::invalid_argument("a product of over 2^30 tiles");
   auto* kernel = gemm_hopper<T, Tile, Epilogue>;
   FUSEBENCH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::shared_bytes));
@@ -242,7 +251,7 @@ void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim = {Tile::cluster, 1, 1};
   cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(std::min(tiles, multiprocessors() / Tile::cluster) * Tile::cluster));
+  config.gridDim = dim3(static_cast<unsigned>(std::min(tiles, clusters<Tile>()) * Tile::cluster));
   config.blockDim = dim3(Tile::threads);
   config.dynamicSmemBytes = Tile::shared_bytes;
   config.stream = stream_of(exec);
@@ -256,15 +265,12 @@ void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int
 template <typename T, typename Epilogue>
 void launch_hopper(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
                    const Epilogue& epilogue) {
-  const auto expected_time = [&](auto tile, double rate) {
-    using Tile = decltype(tile);
-    const std::int64_t tiles = ceil_div<std::int64_t>(m, Tile::m * Tile::cluster) * ceil_div<std::int64_t>(n, Tile::n);
-    return static_cast<double>(ceil_div(tiles, multiprocessors() / Tile::cluster)) * Tile::n / rate;
-  };
-  if (expected_time(HopperLargeTile{}, 1.0) <= expected_time(HopperMediumTile{}, 0.85)) {
-    return launch_hopper_tiles<HopperLargeTile>(exec, a, weight, m, n, k, epilogue);
-  }
-  launch_hopper_tiles<HopperMediumTile>(exec, a, weight, m, n, k, epilogue);
+  using Large = HopperLargeTile;
+  using Medium = HopperMediumTile;
+  const double large = expected_time<Large>(cluster_tiles_of<Large>(m, n), clusters<Large>(), 1.0);
+  const double medium = expected_time<Medium>(cluster_tiles_of<Medium>(m, n), clusters<Medium>(), 0.85);
+  if (large <= medium) return launch_hopper_tiles<Large>(exec, a, weight, m, n, k, epilogue);
+  launch_hopper_tiles<Medium>(exec, a, weight, m, n, k, epilogue);
 }
 
 }  // namespace fusebench::kernels::cuda

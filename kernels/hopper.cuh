@@ -13,6 +13,13 @@
 
 namespace fusebench::kernels::cuda::hopper {
 
+constexpr int kAlignBytes = 1024;  ///< of an operand in shared memory
+
+/// The first address from `shared` on where an operand may begin.
+__device__ __forceinline__ std::uint32_t aligned(std::uint32_t shared) {
+  return shared + (-shared & (kAlignBytes - 1));
+}
+
 // --- mbarriers; addresses are those of shared_address (kernels/mma.cuh) ---
 
 __device__ __forceinline__ void barrier_init(std::uint32_t barrier, std::uint32_t arrivals) {

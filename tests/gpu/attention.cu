@@ -13,6 +13,7 @@ namespace {
 using namespace fusebench;
 using namespace fusebench::testing;
 using kernels::AttentionKernel;
+using kernels::multiprocessors;
 
 const Exec stream{Backend::cuda, nullptr};
 
@@ -142,13 +143,6 @@ void check_unaligned(const AttentionShape& shape, std::int64_t offset) {
 template <typename T>
 bool same_bits(const T* a, const T* b, std::size_t n) {
   return std::memcmp(a, b, n * sizeof(T)) == 0;
-}
-
-std::int64_t multiprocessors() {
-  int device = 0, count = 0;
-  FUSEBENCH_CUDA_CHECK(cudaGetDevice(&device));
-  FUSEBENCH_CUDA_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
-  return count;
 }
 
 }  // namespace
