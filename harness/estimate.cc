@@ -44,20 +44,11 @@ std::size_t timed_modes(const Measure& measure, Backend backend) {
 
 }  // namespace
 
-void Estimate::Need::raise(std::int64_t to, const std::string& id) {
-  if (to <= bytes) return;
-  bytes = to;
-  case_id = id;
-}
-
 void Estimate::add(const Entry& entry) {
-  const std::string id = case_id(entry.c);
   const std::int64_t host = host_bytes_needed(entry.c, spec_of(entry.c), measure_.verify, prove_);
   const bool shared = backend_ == Backend::cpu;
   const std::int64_t device = saturating_sum(device_bytes_of(entry.c, entry.plans), shared ? host : 0);
-  needs_.push_back({id, device, host});
-  device_.raise(device, id);
-  host_.raise(host, id);
+  needs_.push_back({case_id(entry.c), device, host});
   if (!entry.has_expected_rows) ++without_expected_;
   if (!entry.floor_us.value) has_floors_ = false;
   const std::size_t modes = timed_modes(measure_, backend_);
@@ -73,13 +64,15 @@ void Estimate::add_time(std::size_t rows, std::size_t controls, double floor_s) 
 }
 
 std::string Estimate::memory_text(std::int64_t free_on_device, std::int64_t free_on_host) const {
+  const CaseNeed& most = *std::ranges::max_element(needs_, {}, &CaseNeed::device);
+  const CaseNeed& most_on_host = *std::ranges::max_element(needs_, {}, &CaseNeed::host);
   std::string text =
       backend_ == Backend::cpu
           ? fmt::format("memory: up to {}, for tensors and what checks them ({}); {} are free\n",
-                        bytes_text(device_.bytes), device_.case_id, bytes_text(free_on_device))
+                        bytes_text(most.device), most.case_id, bytes_text(free_on_device))
           : fmt::format("memory: up to {} on the device ({}; {} are free), and {} on the host ({}; {} are free)\n",
-                        bytes_text(device_.bytes), device_.case_id, bytes_text(free_on_device), bytes_text(host_.bytes),
-                        host_.case_id, bytes_text(free_on_host));
+                        bytes_text(most.device), most.case_id, bytes_text(free_on_device),
+                        bytes_text(most_on_host.host), most_on_host.case_id, bytes_text(free_on_host));
   for (const CaseNeed& need : needs_) {
     if (need.device <= free_on_device && need.host <= free_on_host) continue;
     text += fmt::format("does not fit, and will have unsupported rows: {}; a smaller batch or seq needs less\n",

@@ -31,11 +31,6 @@ class Estimate {
   std::string text(std::int64_t free_on_device, std::int64_t free_on_host) const;
 
  private:
-  struct Need {
-    std::int64_t bytes = 0;
-    std::string case_id;
-    void raise(std::int64_t to, const std::string& id);
-  };
   struct CaseNeed {
     std::string case_id;
     std::int64_t device = 0, host = 0;
@@ -48,7 +43,6 @@ class Estimate {
   Backend backend_;
   bool prove_;
   std::vector<CaseNeed> needs_;
-  Need device_, host_;  // of the cases that need most
   std::size_t rows_ = 0, unsupported_ = 0, without_expected_ = 0;
   bool has_floors_ = true;
   double least_s_ = 0, most_s_ = 0;  // every launch at the op's floor; max_seconds a row, and what its steps may take

@@ -311,8 +311,7 @@ void print_plans(const std::vector<Task>& tasks, Device& device, const Ceilings&
   }
   fmt::print(
       "compulsory MB: each input of the op read once, each output written once; modelled MB: what the plan's steps "
-      "read "
-      "and write; floor: from a cold cache, by ceilings that were probed just now.\n\n{}",
+      "read and write; floor: from a cold cache, by ceilings that were probed just now.\n\n{}",
       estimate.text(device.free_bytes(), available_host_bytes()));
 }
 
