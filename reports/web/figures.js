@@ -93,6 +93,9 @@ function clipped(text, length) {
   return text.length > length ? `${text.slice(0, length - 1)}\u2026` : text;
 }
 
+// By how much the larger of two exceeds the smaller, from their ratio.
+const apartOf = (ratio) => Math.max(ratio, 1 / ratio) - 1;
+
 // What the samples say of a row's speed-up over another variant: the records call the library's product cublas on the
 // CPU, too.
 function judgeSpeedup(report, row, over) {
@@ -101,7 +104,7 @@ function judgeSpeedup(report, row, over) {
   if (!isKnown(value)) return judged;
   if (!isKnown(lo) || !isKnown(hi)) return { ...judged, kind: "few" };
   if (lo <= 1 && hi >= 1) return { ...judged, kind: "same" };
-  if (judged.control !== null && Math.max(value, 1 / value) - 1 <= judged.control) return { ...judged, kind: "noise" };
+  if (judged.control !== null && apartOf(value) <= judged.control) return { ...judged, kind: "noise" };
   return { ...judged, kind: value > 1 ? "faster" : "slower" };
 }
 
@@ -111,5 +114,5 @@ function controlNear(report, us) {
   if (!Array.isArray(controls) || !isKnown(us)) return null;
   const isNear = (one) => one.ratio > 0 && one.median_us > us / 3 && one.median_us < us * 3;
   const near = controls.filter((one) => isKnown(one?.ratio) && isNear(one));
-  return near.length > 0 ? Math.max(...near.map((one) => Math.max(one.ratio, 1 / one.ratio) - 1)) : null;
+  return near.length > 0 ? largest(near.map((one) => apartOf(one.ratio))) : null;
 }

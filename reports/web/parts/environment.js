@@ -210,11 +210,9 @@ function environmentNoiseTable({ noise, noise_reason: reason }) {
     h("div", { id: "environment-noise" }, table("noise by latency", heads, lines))];
 }
 
-// The larger median over the smaller, less 1, as the noise is reckoned; negative where the second was the faster.
-function environmentApart(ratio) {
-  if (!isKnown(ratio) || ratio <= 0) return null;
-  return ratio >= 1 ? ratio - 1 : 1 - 1 / ratio;
-}
+// As the noise is reckoned; negative where the second was the faster.
+const environmentApart = (ratio) =>
+  (isKnown(ratio) && ratio > 0 ? Math.sign(ratio - 1) * apartOf(ratio) : null);
 
 function environmentControls(root, header) {
   const controls = environmentItems(header.controls);
