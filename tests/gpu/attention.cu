@@ -1,9 +1,10 @@
-// Portable attention against softmax(q·kᵀ / sqrt(d) + mask)·v in double: borders of its tiles, every padded head_dim,
+// Attention against softmax(q·kᵀ / sqrt(d) + mask)·v in double: borders of its tiles, every padded head_dim,
 // GQA, the causal alignment, logits of any size, and what lies beyond the last key.
 #include <algorithm>
 #include <cstring>
 #include <limits>
 
+#include "harness/parallel.h"
 #include "kernels/fused_cuda.h"
 #include "tests/catch.h"
 #include "tests/gpu/device.h"
@@ -28,70 +29,71 @@ struct Problem {
         q(draw<T>(s.batch * s.seq * s.heads * s.head_dim, 1, scale)),
         k(draw<T>(s.batch * s.keys * s.kv_heads * s.head_dim, 2, scale)),
         v(draw<T>(s.batch * s.keys * s.kv_heads * s.head_dim, 3)) {}
-
-  const T* query(std::int64_t b, std::int64_t s, std::int64_t h) const {
-    return q.data() + ((b * shape.seq + s) * shape.heads + h) * shape.head_dim;
-  }
-  std::int64_t key_offset(std::int64_t b, std::int64_t key, std::int64_t head) const {
-    return ((b * shape.keys + key) * shape.kv_heads + head) * shape.head_dim;
-  }
 };
 
 struct Expected {
   std::vector<double> value, slack;
 };
 
-/// One output row. The slack: rounding of probabilities to T, fp32 sums over keys, and what fp32 scores do to exp.
 template <typename T>
-void append_row(const Problem<T>& problem, std::int64_t b, std::int64_t s, std::int64_t h, Expected& expected) {
-  const AttentionShape& shape = problem.shape;
-  const std::int64_t visible = shape.causal ? std::max<std::int64_t>(shape.keys - shape.seq + s + 1, 0) : shape.keys;
-  const std::int64_t kv_head = h / (shape.heads / shape.kv_heads);
-  const double scale = 1.0 / std::sqrt(static_cast<double>(shape.head_dim));
-  const T* q = problem.query(b, s, h);
-  std::vector<double> scores;
-  double max = -std::numeric_limits<double>::infinity(), score_error = 0.0, sum = 0.0;
-  for (std::int64_t key = 0; key < visible; ++key) {
-    const T* k = problem.k.data() + problem.key_offset(b, key, kv_head);
-    double dot = 0.0, magnitude = 0.0;
-    for (std::int64_t i = 0; i < shape.head_dim; ++i) {
-      const double product = to_double(q[i]) * to_double(k[i]);
-      dot += product;
-      magnitude += std::abs(product);
-    }
-    scores.push_back(dot * scale);
-    max = std::max(max, dot * scale);
-    const double terms = problem.exact_scores ? 1.0 : static_cast<double>(shape.head_dim);
-    if (!problem.exact_scores) score_error = std::max(score_error, magnitude * scale * terms * 0x1p-23);
-  }
-  for (double& score : scores) sum += score = std::exp(score - max);
-  std::vector<double> total(static_cast<std::size_t>(shape.head_dim)), magnitude(total), plain(total);
-  for (std::int64_t key = 0; key < visible; ++key) {
-    const T* v = problem.v.data() + problem.key_offset(b, key, kv_head);
-    for (std::int64_t i = 0; i < shape.head_dim; ++i) {
-      const auto at = static_cast<std::size_t>(i);
-      const double weight = scores[static_cast<std::size_t>(key)] / sum, value = to_double(v[i]);
-      total[at] += weight * value;
-      magnitude[at] += weight * std::abs(value);
-      plain[at] += std::abs(value) / sum;
-    }
-  }
-  const double relative =
-      Format<T>::unit_roundoff + static_cast<double>(visible) * 0x1p-23 + 2.0 * score_error + 0x1p-20;
-  for (std::size_t i = 0; i < total.size(); ++i) {
-    expected.value.push_back(total[i]);
-    expected.slack.push_back(relative * magnitude[i] + Format<T>::smallest * plain[i]);
-  }
+std::vector<double> to_doubles(const std::vector<T>& values) {
+  std::vector<double> doubles;
+  doubles.reserve(values.size());
+  for (const T value : values) doubles.push_back(to_double(value));
+  return doubles;
 }
 
+/// The slack: rounding of probabilities to T, fp32 sums over keys, and what fp32 scores do to exp.
 template <typename T>
 Expected expect(const Problem<T>& problem) {
-  Expected expected;
-  for (std::int64_t b = 0; b < problem.shape.batch; ++b) {
-    for (std::int64_t s = 0; s < problem.shape.seq; ++s) {
-      for (std::int64_t h = 0; h < problem.shape.heads; ++h) append_row(problem, b, s, h, expected);
+  const AttentionShape& shape = problem.shape;
+  const std::int64_t d = shape.head_dim;
+  const double scale = 1.0 / std::sqrt(static_cast<double>(d));
+  const std::vector<double> q = to_doubles(problem.q), k = to_doubles(problem.k), v = to_doubles(problem.v);
+  Expected expected{std::vector<double>(q.size()), std::vector<double>(q.size())};
+  const auto set_row = [&](std::int64_t row) {
+    const std::int64_t h = row % shape.heads, s = row / shape.heads % shape.seq, b = row / shape.heads / shape.seq;
+    const std::int64_t visible = shape.causal ? std::max<std::int64_t>(shape.keys - shape.seq + s + 1, 0) : shape.keys;
+    const std::int64_t kv_pitch = shape.kv_heads * d;
+    const std::int64_t first = b * shape.keys * kv_pitch + h / (shape.heads / shape.kv_heads) * d;
+    std::vector<double> scores;
+    double max = -std::numeric_limits<double>::infinity(), score_error = 0.0, sum = 0.0;
+    for (std::int64_t key = 0; key < visible; ++key) {
+      double dot = 0.0, magnitude = 0.0;
+      for (std::int64_t i = 0; i < d; ++i) {
+        const double product =
+            q[static_cast<std::size_t>(row * d + i)] * k[static_cast<std::size_t>(first + key * kv_pitch + i)];
+        dot += product;
+        magnitude += std::abs(product);
+      }
+      scores.push_back(dot * scale);
+      max = std::max(max, dot * scale);
+      if (!problem.exact_scores) {
+        score_error = std::max(score_error, magnitude * scale * static_cast<double>(d) * 0x1p-23);
+      }
     }
-  }
+    for (double& score : scores) sum += score = std::exp(score - max);
+    const double relative =
+        Format<T>::unit_roundoff + static_cast<double>(visible) * 0x1p-23 + 2.0 * score_error + 0x1p-20;
+    std::vector<double> total(static_cast<std::size_t>(d)), magnitude(total), plain(total);
+    for (std::int64_t key = 0; key < visible; ++key) {
+      const double weight = scores[static_cast<std::size_t>(key)] / sum;
+      for (std::size_t i = 0; i < total.size(); ++i) {
+        const double value = v[static_cast<std::size_t>(first + key * kv_pitch) + i];
+        total[i] += weight * value;
+        magnitude[i] += weight * std::abs(value);
+        plain[i] += std::abs(value) / sum;
+      }
+    }
+    for (std::size_t i = 0; i < total.size(); ++i) {
+      const std::size_t at = static_cast<std::size_t>(row * d) + i;
+      expected.value[at] = total[i];
+      expected.slack[at] = relative * magnitude[i] + Format<T>::smallest * plain[i];
+    }
+  };
+  parallel_ranges(shape.batch * shape.seq * shape.heads, 64, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) set_row(row);
+  });
   return expected;
 }
 
