@@ -15,9 +15,17 @@ void launch(const AttentionCall& call) {
   if (std::max({tiles, s.keys, s.seq}) > INT32_MAX / 2)
     throw std::invalid_argument("attention: over 2^30 tiles or keys");
   const auto map = [&](const void* base, std::int64_t heads, std::int64_t rows) {
-    return tensor_map(call.dtype, base, std::array{s.head_dim, heads, rows, s.batch}, std::array{64, 1, Tile::rows, 1});
+    const std::int64_t row = heads * s.head_dim;
+    return tensor_map(call.dtype, base,
+                      std::array{TensorDimension{s.head_dim, 1, 64}, TensorDimension{heads, s.head_dim, 1},
+                                 TensorDimension{rows, row, Tile::rows}, TensorDimension{s.batch, rows * row, 1}});
   };
+  // The fewest heads that keep every multiprocessor at work leave the most of L2 to their k and v.
   const std::int64_t group = s.heads / s.kv_heads;
+  const std::int64_t units =
+      AttentionSchedule<Tile>::units(static_cast<int>(ceil_div<std::int64_t>(s.seq, Tile::rows)), s.causal);
+  const std::int64_t heads_at_once = std::min(attention_heads_at_once(s, sizeof(T)) * group,
+                                              ceil_div(ceil_div(multiprocessors(), units), group) * group);
   const HopperAttentionShape shape{
       .batch = static_cast<int>(s.batch),
       .seq = static_cast<int>(s.seq),
@@ -25,11 +33,11 @@ void launch(const AttentionCall& call) {
       .heads = static_cast<int>(s.heads),
       .kv_heads = static_cast<int>(s.kv_heads),
       .causal = s.causal,
-      .heads_at_once = static_cast<int>(std::min(attention_heads_at_once(s, sizeof(T)) * group, s.batch * s.heads)),
+      .heads_at_once = static_cast<int>(heads_at_once),
       .scale_log2 = static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(s.head_dim)))};
   const auto kernel = attention_hopper<T, Tile>;
   FUSEBENCH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::shared_bytes));
-  const auto blocks = static_cast<unsigned>(std::min(tiles, multiprocessors()));
+  const auto blocks = static_cast<unsigned>(std::min(units * s.batch * s.heads, multiprocessors()));
   kernel<<<blocks, Tile::threads, Tile::shared_bytes, stream_of(call.exec)>>>(
       map(call.q, s.heads, s.seq), map(call.k, s.kv_heads, s.keys), map(call.v, s.kv_heads, s.keys),
       static_cast<T*>(call.out), shape);

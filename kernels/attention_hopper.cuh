@@ -50,29 +50,35 @@ struct AttentionPlace {
   int batch, head, first_row, slices;
 };
 
-/// Which tiles a block takes. Heads come in sections; in a section tiles that see the most keys come first. From round
-/// to round the blocks' order turns, so that who had the longest tile of one has the shortest of the next.
+/// Which tiles a block takes: every gridDim-th unit of work. Heads come in sections, and in a section the heads' units
+/// of the same rows side by side. Where the mask is causal a unit is two tiles, the last and the first of those left,
+/// which see as many keys together as any other two; otherwise it is one.
 template <typename Tile>
 class AttentionSchedule {
  public:
   __device__ explicit AttentionSchedule(const HopperAttentionShape& shape)
-      : shape_(shape), row_tiles_(ceil_div(shape.seq, Tile::rows)), total_(row_tiles_ * shape.batch * shape.heads) {}
+      : shape_(shape), row_tiles_(ceil_div(shape.seq, Tile::rows)), unit_(static_cast<int>(blockIdx.x)) {}
+
+  /// Units of a head.
+  __host__ __device__ static int units(int row_tiles, bool causal) {
+    return causal ? ceil_div(row_tiles, 2) : row_tiles;
+  }
 
   __device__ __forceinline__ bool take(AttentionPlace& place) {
-    const int blocks = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x);
-    const int next = round_ * blocks + (round_ % 2 == 0 ? block : blocks - 1 - block);
-    if (round_ * blocks >= total_) return false;
-    ++round_;
-    place.slices = -1;
-    if (next >= total_) return true;  // a last round that is not full
-    const int section = next / (shape_.heads_at_once * row_tiles_);
-    const int within = next - section * shape_.heads_at_once * row_tiles_;
+    const int units_of_head = units(row_tiles_, shape_.causal);
+    if (unit_ >= units_of_head * shape_.batch * shape_.heads) return false;
+    const int section = unit_ / (shape_.heads_at_once * units_of_head);
+    const int within = unit_ - section * shape_.heads_at_once * units_of_head;
     const int first_head = section * shape_.heads_at_once;
     const int heads = min(shape_.heads_at_once, shape_.batch * shape_.heads - first_head);
-    const int head = first_head + within % heads;
+    const int head = first_head + within % heads, unit = within / heads;
     place.batch = head / shape_.heads;
     place.head = head % shape_.heads;
-    place.first_row = (row_tiles_ - 1 - within / heads) * Tile::rows;
+    const int row_tile = second_ ? unit : row_tiles_ - 1 - unit;
+    second_ = shape_.causal && !second_ && row_tile != unit;
+    if (!second_) unit_ += static_cast<int>(gridDim.x);
+
+    place.first_row = row_tile * Tile::rows;
     const int last_row = min(place.first_row + Tile::rows, shape_.seq) - 1;
     const int seen = shape_.causal ? max(shape_.keys - shape_.seq + last_row + 1, 0) : shape_.keys;
     place.slices = ceil_div(min(seen, shape_.keys), Tile::keys);
@@ -81,7 +87,8 @@ class AttentionSchedule {
 
  private:
   const HopperAttentionShape& shape_;
-  int row_tiles_, total_, round_ = 0;
+  int row_tiles_, unit_;
+  bool second_ = false;
 };
 
 template <typename Tile>
@@ -131,7 +138,7 @@ __device__ __forceinline__ void load_attention(const AttentionMemory<Tile> memor
   RingPlace<Tile::stages> k_place, v_place;
   std::uint32_t q_parity = 0;
   for (AttentionPlace place; schedule.take(place);) {
-    if (place.slices <= 0) continue;
+    if (place.slices == 0) continue;
     const int kv_head = place.head / (shape.heads / shape.kv_heads);
     const auto load_k = [&](int slice) {
       hopper::barrier_wait(memory.k_empty(k_place.stage), k_place.parity ^ 1);
@@ -163,33 +170,44 @@ struct SoftmaxRows {
   float sum[2] = {0.0f, 0.0f};  ///< over the thread's own columns
 };
 
-/// Scores to powers of two relative to the rows' maxima so far; `correction` is what older results are multiplied by.
+/// Scores to powers of two relative to the rows' maxima. What older results are to be multiplied by goes to
+/// `correction`; false where that is 1 for every row of the warp. A maximum stays as it is until a score exceeds it by
+/// kStaleMaximum: powers up to 2^8 are as good as those up to 1, and seldom has anything older to be corrected.
 template <int Keys>
-__device__ __forceinline__ void exponentiate(float (&scores)[Keys / 2], SoftmaxRows& rows, float scale_log2,
+__device__ __forceinline__ bool exponentiate(float (&scores)[Keys / 2], SoftmaxRows& rows, float scale_log2,
                                              float (&correction)[2]) {
+  constexpr float kStaleMaximum = 8.0f;
+  float slice_max[2][2] = {{-INFINITY, -INFINITY},
+                           {-INFINITY, -INFINITY}};  // two each, so that none waits for the other
+#pragma unroll
+  for (int i = 0; i < Keys / 2; i += 2) {
+    float& max = slice_max[i / 2 % 2][i / 4 % 2];
+    max = fmaxf(max, fmaxf(scores[i], scores[i + 1]));
+  }
+  bool grows = false;
+  float offset[2], sum[2][2] = {};
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    float slice_max = -INFINITY;
-#pragma unroll
-    for (int j = 0; j < Keys / 8; ++j) {
-      slice_max = fmaxf(slice_max, fmaxf(scores[j * 4 + half * 2], scores[j * 4 + half * 2 + 1]));
-    }
-    slice_max = reduce_quad(slice_max, [](float a, float b) { return fmaxf(a, b); });
-    const float max = fmaxf(rows.max[half], slice_max * scale_log2);
-    const float offset = max == -INFINITY ? 0.0f : max;  // nothing visible yet: powers of -inf, not of NaN
-    correction[half] = power_of_two(rows.max[half] - offset);
-    rows.max[half] = max;
-    float sum = 0.0f;
-#pragma unroll
-    for (int j = 0; j < Keys / 8; ++j) {
-#pragma unroll
-      for (int i = j * 4 + half * 2; i < j * 4 + half * 2 + 2; ++i) {
-        scores[i] = power_of_two(fmaf(scores[i], scale_log2, -offset));
-        sum += scores[i];
-      }
-    }
-    rows.sum[half] = fmaf(rows.sum[half], correction[half], sum);
+    const float max =
+        reduce_quad(fmaxf(slice_max[half][0], slice_max[half][1]), [](float a, float b) { return fmaxf(a, b); }) *
+        scale_log2;
+    const bool row_grows = !(max <= rows.max[half] + kStaleMaximum);
+    correction[half] = row_grows ? power_of_two(rows.max[half] - max) : 1.0f;
+    if (row_grows) rows.max[half] = max;
+    grows |= row_grows;
+    offset[half] = rows.max[half] == -INFINITY ? 0.0f : -rows.max[half];  // no key seen yet: powers of -inf, not of NaN
   }
+#pragma unroll
+  for (int i = 0; i < Keys / 2; ++i) {
+    const int half = i / 2 % 2;
+    scores[i] = power_of_two(fmaf(scores[i], scale_log2, offset[half]));
+    sum[half][i % 2] += scores[i];
+  }
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    rows.sum[half] = fmaf(rows.sum[half], correction[half], sum[half][0] + sum[half][1]);
+  }
+  return __any_sync(0xffffffffu, grows);
 }
 
 /// A warpgroup's work on its 64 rows of every tile.
@@ -203,7 +221,6 @@ class AttentionConsumer {
     AttentionSchedule<Tile> schedule(shape_);
     if (warpgroup_ == 1) pass_turn();  // the first turn is warpgroup 0's
     for (AttentionPlace place; schedule.take(place);) {
-      if (place.slices < 0) continue;
       float o[Tile::head_dim / 2] = {};
       SoftmaxRows rows;
       if (place.slices > 0) attend(place, o, rows);
@@ -222,16 +239,19 @@ class AttentionConsumer {
     hopper::barrier_wait(memory_.q_full(), q_parity_);
     q_parity_ ^= 1;
 
-    int slice = place.slices - 1;
     hopper::barrier_wait(memory_.k_full(k_place_.stage), k_place_.parity);
     wait_turn();
     multiply_scores(scores);
     pass_turn();
     hopper::wgmma_wait<0>();
-    weigh(place, slice, scores, rows, correction);
-    pack_probabilities(scores, p);
+    bool corrects = weigh(place, place.slices - 1, scores, rows, correction);
 
-    for (; slice > 0; --slice) {
+    // The loop ends behind a slice's softmax, not behind the products that run beside it: ptxas would move a wait for
+    // them up, before the softmax, but not from one round to the one before.
+    for (int slice = place.slices - 1; slice > 0; --slice) {
+      await_values(o, slice < place.slices - 1);
+      if (corrects) rescale(o, correction);
+      pack_probabilities(scores, p);
       hopper::barrier_wait(memory_.k_full(k_place_.stage), k_place_.parity);
       wait_turn();
       multiply_scores(scores);
@@ -239,37 +259,43 @@ class AttentionConsumer {
       multiply_values(p, o);
       pass_turn();
       hopper::wgmma_wait<1>();
-      weigh(place, slice - 1, scores, rows, correction);
-      await_values(o);
-#pragma unroll
-      for (int i = 0; i < Tile::head_dim / 2; ++i) o[i] *= correction[i / 2 % 2];
-      pack_probabilities(scores, p);
+      corrects = weigh(place, slice - 1, scores, rows, correction);
     }
     release(memory_.q_empty());
 
+    await_values(o, place.slices > 1);
+    if (corrects) rescale(o, correction);
+    pack_probabilities(scores, p);
     hopper::barrier_wait(memory_.v_full(v_place_.stage), v_place_.parity);
     wait_turn();
     multiply_values(p, o);
     pass_turn();
-    await_values(o);
+    await_values(o, true);
   }
 
-  /// Behind the wait for a slice's scores: gives its keys back, and makes probabilities of the scores.
-  __device__ __forceinline__ void weigh(const AttentionPlace& place, int slice, float (&scores)[keys / 2],
+  /// Behind the wait for a slice's scores: gives its keys back, and makes probabilities of the scores. Returns whether
+  /// older results are to be corrected.
+  __device__ __forceinline__ bool weigh(const AttentionPlace& place, int slice, float (&scores)[keys / 2],
                                         SoftmaxRows& rows, float (&correction)[2]) {
     hopper::pin(scores);
     release(memory_.k_empty(k_place_.stage));
     k_place_.advance();
     mask(place, slice, scores);
-    exponentiate<keys>(scores, rows, shape_.scale_log2, correction);
+    return exponentiate<keys>(scores, rows, scale_log2_, correction);
   }
 
-  /// Waits for all products, and gives the slice's values back.
-  __device__ __forceinline__ void await_values(float (&o)[Tile::head_dim / 2]) {
+  /// Waits for all products, and gives back the values of the slice that was under way, if any was.
+  __device__ __forceinline__ void await_values(float (&o)[Tile::head_dim / 2], bool under_way) {
     hopper::wgmma_wait<0>();
     hopper::pin(o);
+    if (!under_way) return;
     release(memory_.v_empty(v_place_.stage));
     v_place_.advance();
+  }
+
+  __device__ __forceinline__ static void rescale(float (&o)[Tile::head_dim / 2], const float (&correction)[2]) {
+#pragma unroll
+    for (int i = 0; i < Tile::head_dim / 2; ++i) o[i] *= correction[i / 2 % 2];
   }
 
   /// scores = q · kᵀ, one wgmma group
@@ -357,10 +383,12 @@ class AttentionConsumer {
   const AttentionMemory<Tile> memory_;
   const HopperAttentionShape& shape_;
   T* out_;
-  const int warpgroup_ = static_cast<int>(threadIdx.x) / 128 - 1;
+  const int warpgroup_ = hopper::uniform(static_cast<int>(threadIdx.x) / 128 - 1);
   const int warp_ = static_cast<int>(threadIdx.x) % 128 / 32;
   const int lane_ = static_cast<int>(threadIdx.x) % 32;
   RingPlace<Tile::stages> k_place_, v_place_;
+  /// A uniform register as an operand would let one FFMA start in two cycles: this is a lane's own.
+  const float scale_log2_ = __shfl_sync(0xffffffffu, shape_.scale_log2, lane_);
   std::uint32_t q_parity_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // The product of kernels/gemm.cuh for sm_90a, with the same epilogues: c[m, n] = a[m, k] · weight[n, k]ᵀ, fp16 or bf16
-// operands with rows of a multiple of 16 bytes, fp32 accumulators, any m, n, k >= 1 below 2^31.
+// operands with rows of a multiple of 16 bytes, fp32 accumulators, any m, k >= 1 and n = 32, 64, .. below 2^31.
 //
 // One block stays on each multiprocessor and takes tile after tile. Its first warpgroup is the producer: one thread
 // keeps a ring of shared-memory stages filled by TMA, running ahead into the next tile. The two others are consumers:
@@ -13,6 +13,8 @@
 // when the consumers of both blocks have read the stage, since either block's producer writes to both.
 #pragma once
 
+#include <array>
+
 #include "kernels/gemm.cuh"
 #include "kernels/hopper.cuh"
 #include "kernels/ring.cuh"
@@ -20,9 +22,25 @@
 
 namespace fusebench::kernels::cuda {
 
+/// Of 32 neighbouring rows of the weight, the order in shared memory: row 8c + 2t + i of the stage is row 8t + 2c + i
+/// of the 32. A thread t of a quad has columns 2t and 2t + 1 of each eight of wgmma's, so it gets eight columns of c
+/// that are neighbours, without an exchange between threads. TMA brings them so: the 32 rows are three of a box's
+/// dimensions.
+constexpr int kPermutedRows = 32;
+
+inline CUtensorMap permuted_map(DType dtype, const void* weight, std::int64_t n, std::int64_t k, int box_rows) {
+  if (n % kPermutedRows != 0) throw std::invalid_argument("the Hopper product takes a multiple of 32 columns");
+  return tensor_map(dtype, weight,
+                    std::array{TensorDimension{k, 1, 64}, TensorDimension{2, k, 2}, TensorDimension{4, 8 * k, 4},
+                               TensorDimension{4, 2 * k, 4},
+                               TensorDimension{n / kPermutedRows, kPermutedRows * k, box_rows / kPermutedRows}});
+}
+
 /// `Cluster` blocks share the weight; `GroupRows` is how many rows of c are worked on at one time, see TileSchedule.
-template <int N, int Stages, int Cluster = 2, int GroupRows = 2048>
+template <int N, int Stages, int Cluster = 2, int GroupRows = 2048, hopper::Keep KeepA = hopper::Keep::normal,
+          hopper::Keep KeepWeight = hopper::Keep::normal>
 struct HopperTile {
+  static constexpr hopper::Keep keep_a = KeepA, keep_weight = KeepWeight;
   static constexpr int m = 128, n = N, k = 64, stages = Stages;
   static constexpr int cluster = Cluster, group_rows = GroupRows;
   static constexpr int consumers = m / 64;  ///< warpgroups
@@ -31,6 +49,7 @@ struct HopperTile {
   static constexpr int barriers_offset = stages * stage_bytes;
   static constexpr int shared_bytes = hopper::kAlignBytes + barriers_offset + 2 * stages * 8;
 
+  static_assert(n / cluster % kPermutedRows == 0);
   static_assert(stage_bytes % hopper::kAlignBytes == 0 && weight_bytes / cluster % hopper::kAlignBytes == 0);
   static_assert(shared_bytes <= 227 * 1024);
 };
@@ -95,7 +114,8 @@ class WarpTile {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         float values[8];
-        transpose_quad(accumulators + chunk * 16 + half * 2, values);
+#pragma unroll
+        for (int i = 0; i < 8; ++i) values[i] = accumulators[chunk * 16 + i / 2 * 4 + half * 2 + i % 2];
         if (is_inside(chunk, half)) epilogue_.store(rows_[half], column, operands[half], values);
       }
     }
@@ -142,16 +162,19 @@ __device__ __forceinline__ void produce(const Ring<Tile> ring, const CUtensorMap
                                         int m, int n, int slices, int rank) {
   constexpr int part = Tile::n / Tile::cluster;  // rows of the weight that this block loads for the cluster
   constexpr std::uint16_t all = (1 << Tile::cluster) - 1;
+  const std::uint64_t a_policy = hopper::cache_policy<Tile::keep_a>();
+  const std::uint64_t weight_policy = hopper::cache_policy<Tile::keep_weight>();
   TileSchedule<Tile> schedule(m, n);
   RingPlace<Tile::stages> place;
   for (int row, col; schedule.take(row, col);) {
     for (int slice = 0; slice < slices; ++slice, place.advance()) {
       hopper::barrier_wait(ring.empty(place.stage), place.parity ^ 1);  // at once in the ring's first round
       hopper::barrier_arrive_expect(ring.full(place.stage), Tile::stage_bytes);
-      hopper::tma_load<false>(ring.a(place.stage), a_map, row + rank * Tile::m, slice * Tile::k, ring.full(place.stage),
-                              0);
+      hopper::tma_load(ring.a(place.stage), a_map, row + rank * Tile::m, slice * Tile::k, ring.full(place.stage),
+                       a_policy);
       hopper::tma_load<(Tile::cluster > 1)>(ring.weight(place.stage) + rank * part * Tile::k * 2, weight_map,
-                                            col + rank * part, slice * Tile::k, ring.full(place.stage), all);
+                                            slice * Tile::k, (col + rank * part) / kPermutedRows,
+                                            ring.full(place.stage), all, weight_policy);
     }
   }
 }
@@ -159,7 +182,8 @@ __device__ __forceinline__ void produce(const Ring<Tile> ring, const CUtensorMap
 template <typename T, typename Tile, typename Epilogue>
 __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& epilogue, int m, int n, int slices,
                                         int rank) {
-  const int warpgroup = static_cast<int>(threadIdx.x) / 128 - 1, warp = static_cast<int>(threadIdx.x) % 128 / 32;
+  const int warpgroup = hopper::uniform(static_cast<int>(threadIdx.x) / 128 - 1);
+  const int warp = static_cast<int>(threadIdx.x) % 128 / 32;
   const int thread = static_cast<int>(threadIdx.x) % 128;
   const auto release = [&](int stage) {
     if (thread < Tile::cluster) hopper::barrier_arrive(ring.empty(stage), thread);
@@ -201,7 +225,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ unsigned char unaligned[];
   const Ring<Tile> ring{hopper::aligned(shared_address(unaligned))};
-  const int rank = static_cast<int>(hopper::cluster_rank()), warp = static_cast<int>(threadIdx.x) / 32;
+  const int rank = static_cast<int>(hopper::cluster_rank()), warp = hopper::uniform(static_cast<int>(threadIdx.x) / 32);
   if (threadIdx.x == 0) {
     hopper::prefetch_tensor_map(a_map);
     hopper::prefetch_tensor_map(weight_map);
@@ -242,7 +266,7 @@ void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int
                          const Epilogue& epilogue) {
   constexpr DType dtype = std::is_same_v<T, __half> ? DType::fp16 : DType::bf16;
   const CUtensorMap a_map = matrix_map(dtype, a, m, k, Tile::m);
-  const CUtensorMap weight_map = matrix_map(dtype, weight, n, k, Tile::n / Tile::cluster);
+  const CUtensorMap weight_map = permuted_map(dtype, weight, n, k, Tile::n / Tile::cluster);
   const std::int64_t tiles = cluster_tiles_of<Tile>(m, n);
   if (tiles > INT32_MAX / 2) throw std::invalid_argument("a product of over 2^30 tiles");
   auto* kernel = gemm_hopper<T, Tile, Epilogue>;

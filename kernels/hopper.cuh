@@ -15,9 +15,17 @@ namespace fusebench::kernels::cuda::hopper {
 
 constexpr int kAlignBytes = 1024;  ///< of an operand in shared memory
 
-/// The first address from `shared` on where an operand may begin.
+/// What all lanes of a warp know to be the same number, so that ptxas keeps it, and what follows from it, in uniform
+/// registers; wgmma's descriptors are read from there.
+template <typename Number>
+__device__ __forceinline__ Number uniform(Number number) {
+  return __shfl_sync(0xffffffffu, number, 0);
+}
+
+/// The first address from `shared` on where an operand may begin. `uniform`, since ptxas would derive it anew from the
+/// window's base wherever it is used.
 __device__ __forceinline__ std::uint32_t aligned(std::uint32_t shared) {
-  return shared + (-shared & (kAlignBytes - 1));
+  return uniform(shared + (-shared & (kAlignBytes - 1)));
 }
 
 // --- mbarriers; addresses are those of shared_address (kernels/mma.cuh) ---
@@ -82,29 +90,38 @@ __device__ __forceinline__ void prefetch_tensor_map(const CUtensorMap& map) {
   asm volatile("prefetch.tensormap [%0];\n" ::"l"(reinterpret_cast<std::uint64_t>(&map)) : "memory");
 }
 
-/// Copies the map's box at (row, col) to `shared` and reports its bytes to `barrier`; outside the tensor it is zeros,
-/// whose bytes count too. With more than one bit in `ranks` every block named there gets the box, and the report, at
-/// the same addresses.
-template <bool Multicast>
-__device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap& map, int row, int col,
-                                         std::uint32_t barrier, std::uint16_t ranks) {
-  const auto address = reinterpret_cast<std::uint64_t>(&map);
-  if constexpr (Multicast) {
-    asm volatile(
-        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
-        " [%0], [%1, {%2, %3}], [%4], %5;\n" ::"r"(shared),
-        "l"(address), "r"(col), "r"(row), "r"(barrier), "h"(ranks)
-        : "memory");
+/// What a copy asks of L2 for its lines.
+enum class Keep : std::uint8_t {
+  normal,
+  last,
+  first
+};  ///< which lines are evicted: the oldest, these last, these first
+
+template <Keep Lines>
+__device__ __forceinline__ std::uint64_t cache_policy() {
+  std::uint64_t policy;
+  if constexpr (Lines == Keep::last) {
+    asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;\n" : "=l"(policy));
+  } else if constexpr (Lines == Keep::first) {
+    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;\n" : "=l"(policy));
   } else {
-    asm volatile(
-        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
-        " [%0], [%1, {%2, %3}], [%4];\n" ::"r"(shared),
-        "l"(address), "r"(col), "r"(row), "r"(barrier)
-        : "memory");
+    asm volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;\n" : "=l"(policy));
   }
+  return policy;
 }
 
-/// The same for a map of four dimensions, innermost first, to this block alone.
+/// Copies the map's box at (row, col) to `shared` and reports its bytes to `barrier`; outside the tensor it is zeros,
+/// whose bytes count too.
+__device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap& map, int row, int col,
+                                         std::uint32_t barrier, std::uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
+      " [%0], [%1, {%2, %3}], [%4], %5;\n" ::"r"(shared),
+      "l"(reinterpret_cast<std::uint64_t>(&map)), "r"(col), "r"(row), "r"(barrier), "l"(policy)
+      : "memory");
+}
+
+/// The same for a map of four dimensions, innermost first.
 __device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap& map, int x, int y, int z, int w,
                                          std::uint32_t barrier) {
   asm volatile(
@@ -112,6 +129,27 @@ __device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap
       " [%0], [%1, {%2, %3, %4, %5}], [%6];\n" ::"r"(shared),
       "l"(reinterpret_cast<std::uint64_t>(&map)), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier)
       : "memory");
+}
+
+/// The same for a map of five dimensions, from (x, 0, 0, 0, v) on. With more than one bit in `ranks` every block of the
+/// cluster named there gets the box, and the report, at the same addresses.
+template <bool Multicast>
+__device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap& map, int x, int v,
+                                         std::uint32_t barrier, std::uint16_t ranks, std::uint64_t policy) {
+  const auto address = reinterpret_cast<std::uint64_t>(&map);
+  if constexpr (Multicast) {
+    asm volatile(
+        "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint"
+        " [%0], [%1, {%2, %3, %3, %3, %4}], [%5], %6, %7;\n" ::"r"(shared),
+        "l"(address), "r"(x), "r"(0), "r"(v), "r"(barrier), "h"(ranks), "l"(policy)
+        : "memory");
+  } else {
+    asm volatile(
+        "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
+        " [%0], [%1, {%2, %3, %3, %3, %4}], [%5], %6;\n" ::"r"(shared),
+        "l"(address), "r"(x), "r"(0), "r"(v), "r"(barrier), "l"(policy)
+        : "memory");
+  }
 }
 
 // --- named barriers of whole warps; 0 is __syncthreads' ---

@@ -26,7 +26,7 @@ struct RopeEpilogue {
     float4 cos, sin;
   };
 
-  using ChunksAhead = std::integral_constant<int, 1>;
+  using ChunksAhead = std::integral_constant<int, 2>;
 
   const float* cos;
   const float* sin;

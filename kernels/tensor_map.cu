@@ -26,35 +26,35 @@ Encode load_encode() {
 
 }  // namespace
 
-CUtensorMap tensor_map(DType dtype, const void* base, std::span<const std::int64_t> extents, std::span<const int> box) {
+CUtensorMap tensor_map(DType dtype, const void* base, std::span<const TensorDimension> dimensions) {
   static const Encode encode = load_encode();
   constexpr std::size_t kMostDimensions = 5;
   std::array<cuuint64_t, kMostDimensions> sizes{}, strides_bytes{};
   std::array<cuuint32_t, kMostDimensions> box_sizes{}, steps{};
-  std::int64_t stride_bytes = 2;
-  for (std::size_t i = 0; i < extents.size(); ++i) {
-    if (extents[i] > INT32_MAX) throw std::invalid_argument("TMA takes extents below 2^31");
-    stride_bytes *= extents[i];
-    sizes.at(i) = static_cast<cuuint64_t>(extents[i]);
-    strides_bytes.at(i) = static_cast<cuuint64_t>(stride_bytes);  // of the next dimension
-    box_sizes.at(i) = static_cast<cuuint32_t>(box[i]);
+  for (std::size_t i = 0; i < dimensions.size(); ++i) {
+    if (dimensions[i].extent > INT32_MAX) throw std::invalid_argument("TMA takes extents below 2^31");
+    sizes.at(i) = static_cast<cuuint64_t>(dimensions[i].extent);
+    if (i > 0)
+      strides_bytes.at(i - 1) = static_cast<cuuint64_t>(2 * dimensions[i].stride);  // the first one's is not asked
+    box_sizes.at(i) = static_cast<cuuint32_t>(dimensions[i].box);
     steps.at(i) = 1;
   }
   CUtensorMap map{};
   const CUresult status =
       encode(&map, dtype == DType::fp16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
-             static_cast<cuuint32_t>(extents.size()), const_cast<void*>(base), sizes.data(), strides_bytes.data(),
+             static_cast<cuuint32_t>(dimensions.size()), const_cast<void*>(base), sizes.data(), strides_bytes.data(),
              box_sizes.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
              CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (status != CUDA_SUCCESS) {
     throw std::invalid_argument("cuTensorMapEncodeTiled refuses a tensor whose rows have " +
-                                std::to_string(extents.front()) + " elements: error " + std::to_string(status));
+                                std::to_string(dimensions.front().extent) + " elements: error " +
+                                std::to_string(status));
   }
   return map;
 }
 
 CUtensorMap matrix_map(DType dtype, const void* base, std::int64_t rows, std::int64_t cols, int box_rows) {
-  return tensor_map(dtype, base, std::array{cols, rows}, std::array{64, box_rows});
+  return tensor_map(dtype, base, std::array{TensorDimension{cols, 1, 64}, TensorDimension{rows, cols, box_rows}});
 }
 
 }  // namespace fusebench::kernels::cuda

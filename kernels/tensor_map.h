@@ -10,10 +10,17 @@
 
 namespace fusebench::kernels::cuda {
 
-/// A dense tensor of 16-bit elements, read in boxes that land in shared memory with the 128-byte swizzle. Extents and
-/// box come innermost first; the box has 64 elements there. Throws std::invalid_argument where TMA cannot take it: the
-/// base and every stride must be a multiple of 16 bytes, and extents stay below 2^31.
-CUtensorMap tensor_map(DType dtype, const void* base, std::span<const std::int64_t> extents, std::span<const int> box);
+/// One dimension of a tensor of 16-bit elements; `box` is how many of its places a copy takes.
+struct TensorDimension {
+  std::int64_t extent;
+  std::int64_t stride;  ///< elements
+  int box;
+};
+
+/// A tensor that is read in boxes which land in shared memory with the 128-byte swizzle, a box's first dimension
+/// innermost. That one has stride 1 and a box of 64. Throws std::invalid_argument where TMA cannot take it: the base
+/// and every other stride must be a multiple of 16 bytes, and extents stay below 2^31.
+CUtensorMap tensor_map(DType dtype, const void* base, std::span<const TensorDimension> dimensions);
 
 /// A matrix [rows, cols], box_rows at a time.
 CUtensorMap matrix_map(DType dtype, const void* base, std::int64_t rows, std::int64_t cols, int box_rows);

@@ -168,13 +168,15 @@ TEST_CASE("a backend that the build lacks says so", "[variants]") {
 }
 
 TEST_CASE("on Hopper a product of more than one tile's rows may have its own kernel", "[variants]") {
-  const auto chosen = [](const Target& target, std::int64_t m, std::int64_t k = 64, std::int64_t run = 64) {
-    return choose_gemm(target, KernelChoice::hopper, DType::bf16, m, 64, k, run);
+  const auto chosen = [](const Target& target, std::int64_t m, std::int64_t k = 64, std::int64_t run = 64,
+                         std::int64_t n = 64) {
+    return choose_gemm(target, KernelChoice::hopper, DType::bf16, m, n, k, run);
   };
   CHECK(chosen(kHopper, 129) == kernels::GemmKernel::hopper);
   CHECK(chosen(kHopper, 128) == kernels::GemmKernel::portable);
   CHECK(chosen(kHopper, 129, 60) == kernels::GemmKernel::portable_unaligned);
   CHECK(chosen(kHopper, 129, 64, 60) == kernels::GemmKernel::portable);
+  CHECK(chosen(kHopper, 129, 64, 64, 72) == kernels::GemmKernel::portable);
   CHECK(chosen(kHopper, std::int64_t{1} << 31) == kernels::GemmKernel::portable);
   for (const KernelChoice choice : {KernelChoice::best, KernelChoice::portable}) {
     CHECK(choose_gemm(kHopper, choice, DType::bf16, 129, 64, 64, 64) == kernels::GemmKernel::portable);

@@ -92,8 +92,9 @@ void compare(std::int64_t m, std::int64_t n, std::int64_t k, cublasHandle_t cubl
   };
   add.operator()<HopperLargeTile>("128x256");
   add.operator()<HopperTile<256, 4, 1>>("128x256 alone");
-  add.operator()<HopperTile<256, 4, 2, 1024>>("128x256 groups 1024");
-  add.operator()<HopperTile<256, 4, 2, 4096>>("128x256 groups 4096");
+  using hopper::Keep;
+  add.operator()<HopperTile<256, 4, 2, 2048, Keep::last, Keep::first>>("128x256 keep a");
+  add.operator()<HopperTile<256, 4, 2, 4096, Keep::last, Keep::first>>("128x256 g4096 keep a");
   add.operator()<HopperMediumTile>("128x128");
   contenders.push_back({"cublasGemmEx", [&] {
                           const float one = 1, zero = 0;

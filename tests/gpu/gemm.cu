@@ -70,8 +70,11 @@ void check_pipeline() {
 
 template <typename Tile, bool Aligned>
 void check_edges() {
+  constexpr int unit = is_hopper<Tile> ? kPermutedRows : 1;
   for (const std::int64_t m : {1, 33, Tile::m - 1, Tile::m + 1}) {
-    for (const std::int64_t n : {1, 33, Tile::n - 1, Tile::n + 1}) check_both_types<Tile, Aligned>(m, n, 40);
+    for (const std::int64_t n : {unit, 33 * unit, Tile::n - unit, Tile::n + unit}) {
+      check_both_types<Tile, Aligned>(m, n, 40);
+    }
   }
 }
 
@@ -122,7 +125,7 @@ TEST_CASE("a Hopper product is right with every number of slices, on full tiles 
   for_types<HopperLargeTile, HopperMediumTile>([&]<typename Tile>() {
     check_pipeline<Tile, true>();
     check_edges<Tile, true>();
-    for (std::int64_t k = 8; k <= 2 * Tile::k; k += 8) check_both_types<Tile, true>(17, 35, k);
+    for (std::int64_t k = 8; k <= 2 * Tile::k; k += 8) check_both_types<Tile, true>(17, 96, k);
   });
 }
 
@@ -130,7 +133,7 @@ TEST_CASE("a Hopper product is right from wave to wave, with the ring at every p
   if (skip_without_hopper()) return;
   for_types<HopperLargeTile, HopperMediumTile>([&]<typename Tile>() {
     // A second group of rows, a block of the last cluster without rows, and three tiles for some blocks.
-    const std::int64_t m = 2048 + Tile::m + 1, n = 17 * Tile::n + 1;
+    const std::int64_t m = 2048 + Tile::m + 1, n = 17 * Tile::n + kPermutedRows;
     check_both_types<Tile, true>(m, n, 24);
     check_product<Tile, true, __half>(m, n, (Tile::stages + 1) * Tile::k);
   });
@@ -140,9 +143,9 @@ TEST_CASE("a product refuses operands that its kernel cannot take") {
   if (skip_without_device()) return;
   const DeviceBuffer<__half> a(draw<__half>(64, 1)), weight(draw<__half>(64, 2));
   DeviceBuffer<float> c(64);
-  const auto launch = [&](kernels::GemmKernel kernel, const __half* first, std::int64_t k) {
-    launch_product({Backend::cuda, nullptr}, kernel, first, weight.data(), 1, 1, k, true, [&]<bool>() {
-      return PlainEpilogue{c.data(), 1};
+  const auto launch = [&](kernels::GemmKernel kernel, const __half* first, std::int64_t k, std::int64_t n = 32) {
+    launch_product({Backend::cuda, nullptr}, kernel, first, weight.data(), 1, n, k, true, [&]<bool>() {
+      return PlainEpilogue{c.data(), n};
     });
   };
   CHECK_THROWS_AS(launch(kernels::GemmKernel::portable, a.data() + 1, 8), std::invalid_argument);

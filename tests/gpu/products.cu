@@ -16,10 +16,10 @@ const Exec exec{Backend::cuda, nullptr};
 
 std::int64_t offset_for(GemmKernel kernel) { return kernel == GemmKernel::portable_unaligned ? 1 : 0; }
 
-/// Those for aligned operands, and results in runs of `run`.
-std::vector<GemmKernel> aligned_kernels(std::int64_t run) {
+/// Those for aligned operands, n columns, and results in runs of `run`.
+std::vector<GemmKernel> aligned_kernels(std::int64_t n, std::int64_t run) {
   std::vector<GemmKernel> kernels = {GemmKernel::portable};
-  if (has_hopper() && run % 8 == 0) kernels.push_back(GemmKernel::hopper);
+  if (has_hopper() && n % 32 == 0 && run % 8 == 0) kernels.push_back(GemmKernel::hopper);
   return kernels;
 }
 
@@ -170,13 +170,13 @@ TEST_CASE("product_residual adds the residual to every kind of tile") {
   if (skip_without_device()) return;
   for_types<__half, __nv_bfloat16>([&]<typename T>() {
     for (const std::int64_t m : {1, 16, 17, 64, 127, 128, 129}) {
-      for (const std::int64_t n : {1, 8, 33, 127, 129, 136, 264}) {
-        for (const GemmKernel kernel : aligned_kernels(n)) check_residual<T>(kernel, m, n, 72);
+      for (const std::int64_t n : {1, 8, 32, 33, 96, 127, 129, 136, 288}) {
+        for (const GemmKernel kernel : aligned_kernels(n, n)) check_residual<T>(kernel, m, n, 72);
         check_residual<T>(GemmKernel::portable_unaligned, m, n, 37);
       }
     }
-    for (const GemmKernel kernel : aligned_kernels(72)) check_residual<T>(kernel, 40, 72, 200, true);
-    check_residual<T>(GemmKernel::portable_unaligned, 40, 72, 200, true);
+    for (const GemmKernel kernel : aligned_kernels(96, 96)) check_residual<T>(kernel, 40, 96, 200, true);
+    check_residual<T>(GemmKernel::portable_unaligned, 40, 96, 200, true);
   });
 }
 
@@ -185,7 +185,8 @@ TEST_CASE("product_residual is right with as many tiles as multiprocessors") {
   for_types<__half, __nv_bfloat16>([&]<typename T>() {
     check_residual<T>(GemmKernel::portable, 1000, 2001, 40);  // medium tiles on 132 multiprocessors, odd rows
     check_residual<T>(GemmKernel::portable, 1400, 3061, 40);  // large tiles, odd rows
-    for (const GemmKernel kernel : aligned_kernels(3064)) check_residual<T>(kernel, 1400, 3064, 40);  // large tiles
+    for (const GemmKernel kernel : aligned_kernels(3072, 3072))
+      check_residual<T>(kernel, 1400, 3072, 40);  // large tiles
   });
 }
 
@@ -195,7 +196,7 @@ TEST_CASE("product_residual is right beyond 2^31 elements", "[large]") {
   const std::vector<__half> a = draw<__half>(m * k, 1), weight = draw<__half>(n * k, 2);
   const DeviceBuffer<__half> device_a(a), device_weight(weight);
   DeviceBuffer<__half> out(m * n, 0, output_guard);
-  for (const GemmKernel kernel : aligned_kernels(n)) {
+  for (const GemmKernel kernel : aligned_kernels(n, n)) {
     out.clear();
     kernels::cuda::product_residual(exec, kernel, DType::fp16, device_a.data(), device_weight.data(), out.data(),
                                     out.data(), m, n, k);
@@ -211,26 +212,27 @@ TEST_CASE("product_swiglu gates every kind of tile") {
   if (skip_without_device()) return;
   for_types<__half, __nv_bfloat16>([&]<typename T>() {
     for (const std::int64_t m : {1, 16, 33, 129}) {
-      for (const std::int64_t hidden : {1, 3, 4, 65, 128, 129, 136}) {
-        for (const GemmKernel kernel : aligned_kernels(hidden)) check_swiglu<T>(kernel, m, hidden, 72);
+      for (const std::int64_t hidden : {1, 3, 4, 16, 65, 128, 129, 136, 144}) {
+        for (const GemmKernel kernel : aligned_kernels(2 * hidden, hidden)) check_swiglu<T>(kernel, m, hidden, 72);
         check_swiglu<T>(GemmKernel::portable_unaligned, m, hidden, 37);
       }
     }
     check_swiglu<T>(GemmKernel::portable, 1000, 1000, 40);  // medium tiles
     check_swiglu<T>(GemmKernel::portable, 1400, 1531, 40);  // large tiles, odd rows
-    for (const GemmKernel kernel : aligned_kernels(1536)) check_swiglu<T>(kernel, 1400, 1536, 40);  // large tiles
+    for (const GemmKernel kernel : aligned_kernels(3072, 1536)) check_swiglu<T>(kernel, 1400, 1536, 40);  // large tiles
   });
 }
 
 TEST_CASE("product_swiglu takes huge gates and keeps silu(-inf) at 0") {
   if (skip_without_device()) return;
   for_types<__half, __nv_bfloat16>([&]<typename T>() {
-    const std::int64_t m = 20, hidden = 8, k = 8;
-    const double gates[hidden] = {100, -100, -INFINITY, 1, -1, -0.88, 0, 1000};  // times 100: up to +-1e4 and 1e5
+    const std::int64_t m = 20, hidden = 16, k = 8;
+    const double gates[hidden] = {100,   -100, -INFINITY, 1,    -1, -0.88, 0,   1000, -0.9,
+                                  -0.92, 0.01, -0.01,     -0.5, -2, 4,     -0.1};  // times 100: up to +-1e4 and 1e5
     std::vector<T> a(m * k, rounded<T>(0.0)), gate(hidden * k, rounded<T>(0.0)), up = draw<T>(hidden * k, 3);
     for (std::int64_t row = 0; row < m; ++row) a[row * k] = rounded<T>(100.0);
     for (std::int64_t unit = 0; unit < hidden; ++unit) gate[unit * k] = rounded<T>(gates[unit]);
-    for (const GemmKernel kernel : aligned_kernels(hidden)) check_swiglu(kernel, a, gate, up, m, hidden, k);
+    for (const GemmKernel kernel : aligned_kernels(2 * hidden, hidden)) check_swiglu(kernel, a, gate, up, m, hidden, k);
     check_swiglu(GemmKernel::portable_unaligned, a, gate, up, m, hidden, k);
   });
 }
@@ -241,13 +243,13 @@ TEST_CASE("product_rope rotates and appends") {
     for (const Pairing pairing : {Pairing::interleaved, Pairing::half}) {
       for (const std::int64_t head_dim : {2, 6, 64, 80, 96, 128, 256}) {
         for (const auto& [heads, kv_heads] : {std::pair{32, 8}, {8, 1}, {6, 3}, {1, 1}}) {
-          for (const GemmKernel kernel : aligned_kernels(head_dim)) {
+          for (const GemmKernel kernel : aligned_kernels((heads + 2 * kv_heads) * head_dim, head_dim)) {
             check_rope<T>(kernel, {2, 3, 5, 24, heads, kv_heads, head_dim}, pairing);
           }
           check_rope<T>(GemmKernel::portable_unaligned, {3, 7, 0, 13, heads, kv_heads, head_dim}, pairing);
         }
       }
-      for (const GemmKernel kernel : aligned_kernels(64)) {
+      for (const GemmKernel kernel : aligned_kernels(64, 64)) {
         check_rope<T>(kernel, {1, 33, 0, 40, 6, 3, 64}, pairing);
         check_rope<T>(kernel, {3, 1, 17, 136, 8, 2, 128}, pairing);   // decode
         check_rope<T>(kernel, {2, 350, 9, 40, 28, 7, 128}, pairing);  // large tiles
