@@ -170,12 +170,13 @@ struct SoftmaxRows {
   float sum[2] = {0.0f, 0.0f};  ///< over the thread's own columns
 };
 
-/// Scores to powers of two relative to the rows' maxima. What older results are to be multiplied by goes to
-/// `correction`; false where that is 1 for every row of the warp. A maximum stays as it is until a score exceeds it by
-/// kStaleMaximum: powers up to 2^8 are as good as those up to 1, and seldom has anything older to be corrected.
-template <int Keys>
-__device__ __forceinline__ bool exponentiate(float (&scores)[Keys / 2], SoftmaxRows& rows, float scale_log2,
-                                             float (&correction)[2]) {
+/// C fragments of scores to A fragments of powers of two relative to the rows' maxima. What older results are to be
+/// multiplied by goes to `correction`; false where that is 1 for every row of the warp. A maximum stays as it is until
+/// a score exceeds it by kStaleMaximum: powers up to 2^8 are as good as those up to 1, and seldom has anything older to
+/// be corrected.
+template <typename T, int Keys>
+__device__ __forceinline__ bool exponentiate(const float (&scores)[Keys / 2], std::uint32_t (&p)[Keys / 4],
+                                             SoftmaxRows& rows, float scale_log2, float (&correction)[2]) {
   constexpr float kStaleMaximum = 8.0f;
   float slice_max[2][2] = {{-INFINITY, -INFINITY},
                            {-INFINITY, -INFINITY}};  // two each, so that none waits for the other
@@ -198,10 +199,13 @@ __device__ __forceinline__ bool exponentiate(float (&scores)[Keys / 2], SoftmaxR
     offset[half] = rows.max[half] == -INFINITY ? 0.0f : -rows.max[half];  // no key seen yet: powers of -inf, not of NaN
   }
 #pragma unroll
-  for (int i = 0; i < Keys / 2; ++i) {
-    const int half = i / 2 % 2;
-    scores[i] = power_of_two(fmaf(scores[i], scale_log2, offset[half]));
-    sum[half][i % 2] += scores[i];
+  for (int i = 0; i < Keys / 4; ++i) {
+    const int half = i % 2;
+    const float first = power_of_two(fmaf(scores[2 * i], scale_log2, offset[half]));
+    const float second = power_of_two(fmaf(scores[2 * i + 1], scale_log2, offset[half]));
+    sum[half][0] += first;
+    sum[half][1] += second;
+    p[i] = pack<T>(first, second);
   }
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -235,53 +239,58 @@ class AttentionConsumer {
   __device__ __forceinline__ void attend(const AttentionPlace& place, float (&o)[Tile::head_dim / 2],
                                          SoftmaxRows& rows) {
     float scores[keys / 2], correction[2];
-    std::uint32_t p[keys / 4];
+    std::uint32_t p[2][keys / 4];  // a slice's probabilities, while products still read those of the slice before it
+    const int last = place.slices - 1;
     hopper::barrier_wait(memory_.q_full(), q_parity_);
     q_parity_ ^= 1;
-
     hopper::barrier_wait(memory_.k_full(k_place_.stage), k_place_.parity);
     wait_turn();
     multiply_scores(scores);
     pass_turn();
     hopper::wgmma_wait<0>();
-    bool corrects = weigh(place, place.slices - 1, scores, rows, correction);
+    bool corrects = weigh(place, last, scores, p[0], rows, correction);
 
-    // The loop ends behind a slice's softmax, not behind the products that run beside it: ptxas would move a wait for
-    // them up, before the softmax, but not from one round to the one before.
-    for (int slice = place.slices - 1; slice > 0; --slice) {
-      await_values(o, slice < place.slices - 1);
+    // A step ends behind the softmax, not behind the products that run beside it: ptxas would move a wait for them up,
+    // before the softmax, but not over the loop's branches.
+    const auto step = [&](int slice, const std::uint32_t(&probabilities)[keys / 4], std::uint32_t(&next)[keys / 4]) {
+      await_values(o, slice < last);
       if (corrects) rescale(o, correction);
-      pack_probabilities(scores, p);
       hopper::barrier_wait(memory_.k_full(k_place_.stage), k_place_.parity);
       wait_turn();
       multiply_scores(scores);
       hopper::barrier_wait(memory_.v_full(v_place_.stage), v_place_.parity);
-      multiply_values(p, o);
+      multiply_values(probabilities, o);
       pass_turn();
       hopper::wgmma_wait<1>();
-      corrects = weigh(place, slice - 1, scores, rows, correction);
+      corrects = weigh(place, slice - 1, scores, next, rows, correction);
+    };
+    const auto finish = [&](const std::uint32_t(&probabilities)[keys / 4]) {
+      release(memory_.q_empty());
+      await_values(o, last > 0);
+      if (corrects) rescale(o, correction);
+      hopper::barrier_wait(memory_.v_full(v_place_.stage), v_place_.parity);
+      wait_turn();
+      multiply_values(probabilities, o);
+      pass_turn();
+      await_values(o, true);
+    };
+    for (int slice = last;; slice -= 2) {
+      if (slice == 0) return finish(p[0]);
+      step(slice, p[0], p[1]);
+      if (slice == 1) return finish(p[1]);
+      step(slice - 1, p[1], p[0]);
     }
-    release(memory_.q_empty());
-
-    await_values(o, place.slices > 1);
-    if (corrects) rescale(o, correction);
-    pack_probabilities(scores, p);
-    hopper::barrier_wait(memory_.v_full(v_place_.stage), v_place_.parity);
-    wait_turn();
-    multiply_values(p, o);
-    pass_turn();
-    await_values(o, true);
   }
 
   /// Behind the wait for a slice's scores: gives its keys back, and makes probabilities of the scores. Returns whether
   /// older results are to be corrected.
   __device__ __forceinline__ bool weigh(const AttentionPlace& place, int slice, float (&scores)[keys / 2],
-                                        SoftmaxRows& rows, float (&correction)[2]) {
+                                        std::uint32_t (&p)[keys / 4], SoftmaxRows& rows, float (&correction)[2]) {
     hopper::pin(scores);
     release(memory_.k_empty(k_place_.stage));
     k_place_.advance();
     mask(place, slice, scores);
-    return exponentiate<keys>(scores, rows, scale_log2_, correction);
+    return exponentiate<T, keys>(scores, p, rows, shape_.scale_log2, correction);
   }
 
   /// Waits for all products, and gives back the values of the slice that was under way, if any was.
@@ -345,13 +354,6 @@ class AttentionConsumer {
     }
   }
 
-  /// C fragments of the scores to A fragments of the probabilities.
-  __device__ __forceinline__ static void pack_probabilities(const float (&scores)[keys / 2],
-                                                            std::uint32_t (&p)[keys / 4]) {
-#pragma unroll
-    for (int i = 0; i < keys / 4; ++i) p[i] = pack<T>(scores[2 * i], scores[2 * i + 1]);
-  }
-
   __device__ __forceinline__ void store(const AttentionPlace& place, float (&o)[Tile::head_dim / 2],
                                         const SoftmaxRows& rows) const {
 #pragma unroll
@@ -387,8 +389,6 @@ class AttentionConsumer {
   const int warp_ = static_cast<int>(threadIdx.x) % 128 / 32;
   const int lane_ = static_cast<int>(threadIdx.x) % 32;
   RingPlace<Tile::stages> k_place_, v_place_;
-  /// A uniform register as an operand would let one FFMA start in two cycles: this is a lane's own.
-  const float scale_log2_ = __shfl_sync(0xffffffffu, shape_.scale_log2, lane_);
   std::uint32_t q_parity_ = 0;
 };
 

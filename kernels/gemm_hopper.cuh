@@ -37,10 +37,9 @@ inline CUtensorMap permuted_map(DType dtype, const void* weight, std::int64_t n,
 }
 
 /// `Cluster` blocks share the weight; `GroupRows` is how many rows of c are worked on at one time, see TileSchedule.
-template <int N, int Stages, int Cluster = 2, int GroupRows = 2048, hopper::Keep KeepA = hopper::Keep::normal,
-          hopper::Keep KeepWeight = hopper::Keep::normal>
+template <int N, int Stages, int Cluster = 2, int GroupRows = 2048, bool Skewed = false>
 struct HopperTile {
-  static constexpr hopper::Keep keep_a = KeepA, keep_weight = KeepWeight;
+  static constexpr bool skewed = Skewed;
   static constexpr int m = 128, n = N, k = 64, stages = Stages;
   static constexpr int cluster = Cluster, group_rows = GroupRows;
   static constexpr int consumers = m / 64;  ///< warpgroups
@@ -90,7 +89,10 @@ template <typename Tile, typename Epilogue>
 class WarpTile {
  public:
   __device__ WarpTile(const Epilogue& epilogue, int first_row, int first_col, int m, int n)
-      : epilogue_(epilogue), col_(first_col + static_cast<int>(threadIdx.x) % 4 * 8), n_(n) {
+      : epilogue_(epilogue),
+        col_(first_col + static_cast<int>(threadIdx.x) % 4 * 8),
+        n_(n),
+        full_(first_row + 16 <= m && first_col + Tile::n <= n) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = first_row + static_cast<int>(threadIdx.x) % 32 / 4 + half * 8;
@@ -99,13 +101,47 @@ class WarpTile {
     }
   }
 
+  /// Keeps the compiler from putting off until it is used what the constructor has found out.
+  __device__ __forceinline__ void settle() {
+    hopper::settle(rows_[0]);
+    hopper::settle(rows_[1]);
+  }
+
   /// Starts what the first chunks read, while the last products are under way.
   __device__ __forceinline__ void prefetch() {
 #pragma unroll
     for (int chunk = 0; chunk < ahead; ++chunk) fetch(chunk);
   }
 
+  /// Without a branch where all is inside, so that one chunk's instructions fill another's gaps.
   __device__ __forceinline__ void store(const float (&accumulators)[Tile::n / 2]) {
+    if (full_) {
+      store_chunks<true>(accumulators);
+    } else {
+      store_chunks<false>(accumulators);
+    }
+  }
+
+ private:
+  static constexpr int chunks = Tile::n / 32;
+  static constexpr int ahead = std::min(Epilogue::ChunksAhead::value, chunks);
+
+  __device__ __forceinline__ bool is_inside(int chunk, int half) const {
+    return full_ || (in_rows_[half] && col_ + chunk * 32 < n_);
+  }
+
+  __device__ __forceinline__ void fetch(int chunk) {
+    const typename Epilogue::Column column = epilogue_.column(col_ + chunk * 32);
+    columns_[chunk % ahead] = column;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      if (is_inside(chunk, half)) operands_[chunk % ahead][half] = epilogue_.fetch(rows_[half], column);
+    }
+  }
+
+  template <bool Full>
+  __device__ __forceinline__ void store_chunks(const float (&accumulators)[Tile::n / 2]) {
+    if constexpr (Full) full_ = true;
 #pragma unroll
     for (int chunk = 0; chunk < chunks; ++chunk) {
       const typename Epilogue::Column column = columns_[chunk % ahead];
@@ -121,25 +157,9 @@ class WarpTile {
     }
   }
 
- private:
-  static constexpr int chunks = Tile::n / 32;
-  static constexpr int ahead = std::min(Epilogue::ChunksAhead::value, chunks);
-
-  __device__ __forceinline__ bool is_inside(int chunk, int half) const {
-    return in_rows_[half] && col_ + chunk * 32 < n_;
-  }
-
-  __device__ __forceinline__ void fetch(int chunk) {
-    const typename Epilogue::Column column = epilogue_.column(col_ + chunk * 32);
-    columns_[chunk % ahead] = column;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      if (is_inside(chunk, half)) operands_[chunk % ahead][half] = epilogue_.fetch(rows_[half], column);
-    }
-  }
-
   const Epilogue& epilogue_;
   int col_, n_;
+  bool full_;  ///< the warp's tile
   bool in_rows_[2];
   typename Epilogue::Row rows_[2];
   typename Epilogue::Column columns_[ahead];
@@ -162,8 +182,8 @@ __device__ __forceinline__ void produce(const Ring<Tile> ring, const CUtensorMap
                                         int m, int n, int slices, int rank) {
   constexpr int part = Tile::n / Tile::cluster;  // rows of the weight that this block loads for the cluster
   constexpr std::uint16_t all = (1 << Tile::cluster) - 1;
-  const std::uint64_t a_policy = hopper::cache_policy<Tile::keep_a>();
-  const std::uint64_t weight_policy = hopper::cache_policy<Tile::keep_weight>();
+  const std::uint64_t a_policy = hopper::cache_policy<hopper::Keep::last>();
+  const std::uint64_t weight_policy = hopper::cache_policy<hopper::Keep::first>();
   TileSchedule<Tile> schedule(m, n);
   RingPlace<Tile::stages> place;
   for (int row, col; schedule.take(row, col);) {
@@ -188,27 +208,41 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
   const auto release = [&](int stage) {
     if (thread < Tile::cluster) hopper::barrier_arrive(ring.empty(stage), thread);
   };
-  TileSchedule<Tile> schedule(m, n);
   RingPlace<Tile::stages> place;
-  for (int row, col; schedule.take(row, col);) {
-    float accumulators[Tile::n / 2];
-    int reading = place.stage;
-    for (int slice = 0; slice < slices; ++slice, place.advance()) {
-      hopper::barrier_wait(ring.full(place.stage), place.parity);
-      const std::uint64_t a = hopper::descriptor(ring.a(place.stage) + warpgroup * 64 * Tile::k * 2);
-      const std::uint64_t weight = hopper::descriptor(ring.weight(place.stage));
-      hopper::wgmma_fence();
+  float accumulators[Tile::n / 2];
+  const auto multiply = [&](bool accumulate) {
+    hopper::barrier_wait(ring.full(place.stage), place.parity);
+    const std::uint64_t a = hopper::descriptor(ring.a(place.stage) + warpgroup * 64 * Tile::k * 2);
+    const std::uint64_t weight = hopper::descriptor(ring.weight(place.stage));
+    hopper::wgmma_fence();
 #pragma unroll
-      for (int step = 0; step < Tile::k / 16; ++step) {
-        hopper::wgmma<T, Tile::n>(accumulators, a + step * hopper::kDescriptorStepK,
-                                  weight + step * hopper::kDescriptorStepK, slice > 0 || step > 0);
-      }
-      hopper::wgmma_commit();
-      hopper::wgmma_wait<1>();  // the slice before this one has been multiplied
-      if (slice > 0) release(reading);
-      reading = place.stage;
+    for (int step = 0; step < Tile::k / 16; ++step) {
+      hopper::wgmma<T, Tile::n>(accumulators, a + step * hopper::kDescriptorStepK,
+                                weight + step * hopper::kDescriptorStepK, accumulate || step > 0);
     }
+    hopper::wgmma_commit();
+  };
+  TileSchedule<Tile> schedule(m, n);
+  int row = 0, col = 0;
+  bool has_tile = schedule.take(row, col), waits = Tile::skewed && slices > 1;
+  if (waits && warpgroup == 1) hopper::named_sync(1, 256);
+  waits &= warpgroup == 0;
+  while (has_tile) {
+    multiply(false);
+    // All that needs no accumulators is found out here, while they are computed.
     WarpTile<Tile, Epilogue> out(epilogue, row + rank * Tile::m + warpgroup * 64 + warp * 16, col, m, n);
+    has_tile = schedule.take(row, col);
+    out.settle();
+    int reading = place.stage;
+    place.advance();
+    for (int slice = 1; slice < slices; ++slice, place.advance()) {
+      multiply(true);
+      hopper::wgmma_wait<1>();  // the slice before this one has been multiplied
+      release(reading);
+      reading = place.stage;
+      if (waits) hopper::named_arrive(1, 256);
+      waits = false;
+    }
     out.prefetch();
     hopper::wgmma_wait<0>();
     hopper::pin(accumulators);

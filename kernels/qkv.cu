@@ -19,8 +19,8 @@ struct RopeEpilogue {
     bool rotated, cached;
   };
   struct Row {
-    std::int64_t row, cached_row;
-    std::int64_t phase;  ///< of its position, in cos and sin
+    int row, cached_row;
+    int phase;  ///< of its position, in cos and sin
   };
   struct Operands {
     float4 cos, sin;
@@ -48,13 +48,15 @@ struct RopeEpilogue {
   }
 
   __device__ __forceinline__ Row row(std::int64_t row) const {
-    return {row, shape.kv_rows(row), row % shape.seq * (shape.head_dim / 2)};
+    const auto position = static_cast<unsigned>(row) % static_cast<unsigned>(shape.seq);
+    return {static_cast<int>(row), static_cast<int>(shape.kv_rows(row)),
+            static_cast<int>(position) * static_cast<int>(shape.head_dim / 2)};
   }
 
   __device__ __forceinline__ Operands fetch(const Row& row, const Column& place) const {
     if (!(Vectors || vectors) || !place.rotated) return {};
-    const std::int64_t phase = row.phase + place.element / 2;
-    return {*reinterpret_cast<const float4*>(cos + phase), *reinterpret_cast<const float4*>(sin + phase)};
+    const int phase = row.phase + place.element / 2;
+    return {__ldg(reinterpret_cast<const float4*>(cos + phase)), __ldg(reinterpret_cast<const float4*>(sin + phase))};
   }
 
   __device__ __forceinline__ void store(const Row& row, const Column& place, const Operands& operands,
@@ -68,7 +70,7 @@ struct RopeEpilogue {
 
  private:
   __device__ __forceinline__ static T* head_at(const Row& row, const Column& place) {
-    return place.head + (place.cached ? row.cached_row : row.row) * place.row_pitch;
+    return place.head + static_cast<std::int64_t>(place.cached ? row.cached_row : row.row) * place.row_pitch;
   }
 
   __device__ __forceinline__ void store_head_part(const Row& row, const Column& place, const Operands& operands,
@@ -119,7 +121,7 @@ struct RopeEpilogue {
     }
   }
 
-  __device__ __forceinline__ void store_pair(T* head, std::int64_t phase, const Column& place, float a, float b) const {
+  __device__ __forceinline__ void store_pair(T* head, int phase, const Column& place, float a, float b) const {
     if (!place.rotated) {
       head[place.element] = from_float<T>(a);
       head[place.element + 1] = from_float<T>(b);
@@ -163,7 +165,9 @@ __global__ void gather_rows(const T* wq, const T* wk, const T* wv, T* prepared, 
 void product_rope(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* prepared_weight,
                   const float* cos, const float* sin, void* q, void* k, void* v, QkvShape shape) {
   if (shape.head_dim % 2 != 0) throw std::invalid_argument("rope needs an even head_dim");
-  if (shape.columns() > INT32_MAX) throw std::invalid_argument("q, k and v have over 2^31 columns");
+  if (std::max({shape.columns(), shape.rows, shape.kv_rows(shape.rows - 1), shape.seq * shape.head_dim}) > INT32_MAX) {
+    throw std::invalid_argument("q, k and v have over 2^31 rows or columns, or positions");
+  }
   dispatch_half(dtype, [&]<typename T>() {
     const bool vectors = shape.head_dim % 8 == 0 && is_aligned_16(cos) && is_aligned_16(sin) && is_aligned_16(q) &&
                          is_aligned_16(k) && is_aligned_16(v);
