@@ -37,9 +37,11 @@ inline CUtensorMap permuted_map(DType dtype, const void* weight, std::int64_t n,
 }
 
 /// `Cluster` blocks share the weight; `GroupRows` is how many rows of c are worked on at one time, see TileSchedule.
-template <int N, int Stages, int Cluster = 2, int GroupRows = 2048, bool Skewed = false>
+template <int N, int Stages, int Cluster = 2, int GroupRows = 2048, bool Skewed = false,
+          hopper::Keep KeepA = hopper::Keep::normal>
 struct HopperTile {
   static constexpr bool skewed = Skewed;
+  static constexpr hopper::Keep keep_a = KeepA;
   static constexpr int m = 128, n = N, k = 64, stages = Stages;
   static constexpr int cluster = Cluster, group_rows = GroupRows;
   static constexpr int consumers = m / 64;  ///< warpgroups
@@ -182,8 +184,8 @@ __device__ __forceinline__ void produce(const Ring<Tile> ring, const CUtensorMap
                                         int m, int n, int slices, int rank) {
   constexpr int part = Tile::n / Tile::cluster;  // rows of the weight that this block loads for the cluster
   constexpr std::uint16_t all = (1 << Tile::cluster) - 1;
-  const std::uint64_t a_policy = hopper::cache_policy<hopper::Keep::last>();
-  const std::uint64_t weight_policy = hopper::cache_policy<hopper::Keep::first>();
+  const std::uint64_t a_policy = hopper::cache_policy<Tile::keep_a>();
+  const std::uint64_t weight_policy = hopper::cache_policy<hopper::Keep::normal>();
   TileSchedule<Tile> schedule(m, n);
   RingPlace<Tile::stages> place;
   for (int row, col; schedule.take(row, col);) {
@@ -315,6 +317,14 @@ void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int
   config.stream = stream_of(exec);
   config.attrs = &cluster;
   config.numAttrs = 1;
+  if (Tile::cluster > 2) {
+    int most = 0;
+    FUSEBENCH_CUDA_CHECK(cudaOccupancyMaxActiveClusters(&most, kernel, &config));
+    config.gridDim = dim3(static_cast<unsigned>(std::min<std::int64_t>(tiles, most) * Tile::cluster));
+    static bool said = false;
+    if (!said) printf("clusters of %d: %d\n", Tile::cluster, most);
+    said = true;
+  }
   FUSEBENCH_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, a_map, weight_map, static_cast<int>(m), static_cast<int>(n),
                                           static_cast<int>(ceil_div<std::int64_t>(k, Tile::k)), epilogue));
 }

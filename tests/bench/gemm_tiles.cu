@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/nvml.h"
 #include "kernels/gemm_hopper.cuh"
 #include "tests/gpu/device.h"
 
@@ -44,44 +45,68 @@ using namespace fusebench::kernels::cuda;
 using bench::PlainEpilogue;
 using testing::DeviceBuffer;
 
-constexpr double kTurnSeconds = 0.25;  // of which the first half settles the clock
-constexpr int kRounds = 7;
+constexpr double kTurnSeconds = 0.4;  // of which the first half settles the clock
+constexpr int kRounds = 5;
 
 struct Contender {
   std::string name;
   std::function<void()> launch;
-  std::vector<double> us = {};  ///< a round's mean
+  std::vector<double> us = {}, mj = {}, mhz = {};  ///< a round's means, for one launch
 };
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// Mean over launches on end, which is what a power limit leaves.
-double sustained_us(const std::function<void()>& launch) {
+// Of this process's card.
+Nvml open_nvml() {
+  cudaDeviceProp properties{};
+  FUSEBENCH_CUDA_CHECK(cudaGetDeviceProperties(&properties, 0));
+  std::string uuid = "GPU";
+  for (int i = 0; i < 16; ++i) {
+    char byte[4];
+    std::snprintf(byte, sizeof byte, "%02x", static_cast<unsigned char>(properties.uuid.bytes[i]));
+    uuid += i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? std::string("-") + byte : byte;
+  }
+  return Nvml(uuid);
+}
+
+// Means over launches on end, which is what a power limit leaves.
+void add_sustained(const Nvml& nvml, Contender& contender) {
   constexpr int kBatch = 20;
   cudaEvent_t begin{}, end{};
   FUSEBENCH_CUDA_CHECK(cudaEventCreate(&begin));
   FUSEBENCH_CUDA_CHECK(cudaEventCreate(&end));
   const double start = seconds();
-  double total_us = 0;
-  int launches = 0;
+  double total_us = 0, mhz = 0, first_mj = 0;
+  int launches = 0, batches = 0;
   while (seconds() - start < kTurnSeconds) {
     const bool counts = seconds() - start > kTurnSeconds / 2;
+    if (counts && launches == 0) first_mj = nvml.energy_mj().value.value_or(0);
     FUSEBENCH_CUDA_CHECK(cudaEventRecord(begin));
-    for (int i = 0; i < kBatch; ++i) launch();
+    for (int i = 0; i < kBatch; ++i) contender.launch();
     FUSEBENCH_CUDA_CHECK(cudaEventRecord(end));
+    if (counts) mhz += nvml.sm_mhz().value.value_or(0);
     FUSEBENCH_CUDA_CHECK(cudaEventSynchronize(end));
     float ms = 0;
     FUSEBENCH_CUDA_CHECK(cudaEventElapsedTime(&ms, begin, end));
     if (!counts) continue;
     total_us += 1e3 * ms;
     launches += kBatch;
+    ++batches;
   }
+  contender.us.push_back(total_us / launches);
+  contender.mhz.push_back(mhz / batches);
+  contender.mj.push_back((nvml.energy_mj().value.value_or(0) - first_mj) / launches);
   FUSEBENCH_CUDA_CHECK(cudaEventDestroy(begin));
   FUSEBENCH_CUDA_CHECK(cudaEventDestroy(end));
-  return total_us / launches;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
 }
 
 void compare(std::int64_t m, std::int64_t n, std::int64_t k, cublasHandle_t cublas) {
+  const Nvml nvml = open_nvml();
   const DeviceBuffer<__half> a(testing::draw<__half>(m * k, 1)), weight(testing::draw<__half>(n * k, 2));
   DeviceBuffer<__half> c(m * n);
   std::vector<Contender> contenders;
@@ -92,8 +117,10 @@ void compare(std::int64_t m, std::int64_t n, std::int64_t k, cublasHandle_t cubl
                           }});
   };
   add.operator()<HopperLargeTile>("128x256");
-  add.operator()<HopperTile<256, 4, 2, 2048, true>>("128x256 skewed");
-  add.operator()<HopperMediumTile>("128x128");
+  using hopper::Keep;
+  add.operator()<HopperTile<256, 4, 2, 2048, false, Keep::last>>("keep a");
+  add.operator()<HopperTile<256, 4, 2, 2048, true, Keep::last>>("keep a, skewed");
+  add.operator()<HopperTile<256, 4, 4, 2048>>("cluster 4");
   contenders.push_back({"cublasGemmEx", [&] {
                           const float one = 1, zero = 0;
                           cublasGemmEx(cublas, CUBLAS_OP_T, CUBLAS_OP_N, static_cast<int>(n), static_cast<int>(m),
@@ -104,15 +131,16 @@ void compare(std::int64_t m, std::int64_t n, std::int64_t k, cublasHandle_t cubl
   std::mt19937 order(42);
   for (int round = 0; round < kRounds; ++round) {
     std::shuffle(contenders.begin(), contenders.end(), order);  // who runs behind whom matters
-    for (Contender& contender : contenders) contender.us.push_back(sustained_us(contender.launch));
+    for (Contender& contender : contenders) add_sustained(nvml, contender);
   }
   const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  for (Contender& contender : contenders) {
-    std::sort(contender.us.begin(), contender.us.end());
-    const double us = contender.us[kRounds / 2];
-    std::printf("%lld x %lld x %lld  %-20s %8.1f us [%.1f, %.1f]  %5.0f TFLOP/s\n", static_cast<long long>(m),
-                static_cast<long long>(n), static_cast<long long>(k), contender.name.c_str(), us, contender.us.front(),
-                contender.us.back(), flops / us / 1e6);
+  for (const Contender& contender : contenders) {
+    const double us = median(contender.us);
+    std::printf("%lld x %lld x %lld  %-20s %8.1f us [%.1f, %.1f]  %5.0f TFLOP/s  %5.0f MHz  %6.1f mJ\n",
+                static_cast<long long>(m), static_cast<long long>(n), static_cast<long long>(k), contender.name.c_str(),
+                us, *std::min_element(contender.us.begin(), contender.us.end()),
+                *std::max_element(contender.us.begin(), contender.us.end()), flops / us / 1e6, median(contender.mhz),
+                median(contender.mj));
   }
 }
 
