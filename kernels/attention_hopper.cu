@@ -4,6 +4,7 @@
 #include <array>
 
 #include "kernels/attention_launch.cuh"
+#include "kernels/hopper_launch.cuh"
 
 namespace fusebench::kernels::cuda {
 namespace {
@@ -35,13 +36,10 @@ void launch(const AttentionCall& call) {
       .causal = s.causal,
       .heads_at_once = static_cast<int>(heads_at_once),
       .scale_log2 = static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(s.head_dim)))};
-  const auto kernel = attention_hopper<T, Tile>;
-  FUSEBENCH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::shared_bytes));
-  const auto blocks = static_cast<unsigned>(std::min(units * s.batch * s.heads, multiprocessors()));
-  kernel<<<blocks, Tile::threads, Tile::shared_bytes, stream_of(call.exec)>>>(
-      map(call.q, s.heads, s.seq), map(call.k, s.kv_heads, s.keys), map(call.v, s.kv_heads, s.keys),
-      static_cast<T*>(call.out), shape);
-  FUSEBENCH_LAUNCH_CHECK(attention_hopper);
+  launch_hopper_kernel(call.exec, attention_hopper<T, Tile>, std::min(units * s.batch * s.heads, multiprocessors()),
+                       Tile::threads, Tile::shared_bytes, 1, map(call.q, s.heads, s.seq),
+                       map(call.k, s.kv_heads, s.keys), map(call.v, s.kv_heads, s.keys), static_cast<T*>(call.out),
+                       shape);
 }
 
 }  // namespace

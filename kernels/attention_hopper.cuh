@@ -403,6 +403,8 @@ __global__ void __launch_bounds__(Tile::threads, 1)
   const AttentionMemory<Tile> memory{hopper::aligned(shared_address(unaligned))};
   if (threadIdx.x == 0) memory.init_barriers();
   __syncthreads();
+  hopper::let_successor_start();
+  hopper::wait_for_predecessor();
   if (threadIdx.x < 128) {
     hopper::shrink_registers<24>();
     if (threadIdx.x == 0) load_attention<Tile>(memory, shape, q, k, v);

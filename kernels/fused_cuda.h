@@ -3,6 +3,7 @@
 // both.
 #pragma once
 
+#include "kernels/deferred_norm.h"
 #include "kernels/elementwise.h"
 #include "kernels/function.h"
 #include "kernels/fused.h"
@@ -20,6 +21,13 @@ Function<decltype(Fused::product_rope)> product_rope;
 Function<decltype(Fused::product_swiglu)> product_swiglu;
 Function<decltype(Fused::prepare_qkv)> prepare_qkv;
 Function<decltype(Fused::prepare_gate_up)> prepare_gate_up;
+
+// kernels/deferred_norm.h
+Function<decltype(DeferredNormKernels::row_squares)> row_squares;
+Function<decltype(DeferredNormKernels::fold_norm)> fold_norm;
+Function<decltype(DeferredNormKernels::product_rope)> product_rope;
+Function<decltype(DeferredNormKernels::product_swiglu)> product_swiglu;
+Function<decltype(DeferredNormKernels::product_residual)> product_residual;
 
 // kernels/elementwise.h
 Function<decltype(Elementwise::add)> add;

@@ -15,8 +15,10 @@
 
 #include <array>
 
+#include "kernels/deferred_norm.cuh"
 #include "kernels/gemm.cuh"
 #include "kernels/hopper.cuh"
+#include "kernels/hopper_launch.cuh"
 #include "kernels/ring.cuh"
 #include "kernels/tensor_map.h"
 
@@ -37,11 +39,8 @@ inline CUtensorMap permuted_map(DType dtype, const void* weight, std::int64_t n,
 }
 
 /// `Cluster` blocks share the weight; `GroupRows` is how many rows of c are worked on at one time, see TileSchedule.
-template <int N, int Stages, int Cluster = 2, int GroupRows = 2048, bool Skewed = false,
-          hopper::Keep KeepA = hopper::Keep::normal>
+template <int N, int Stages, int Cluster = 2, int GroupRows = 2048>
 struct HopperTile {
-  static constexpr bool skewed = Skewed;
-  static constexpr hopper::Keep keep_a = KeepA;
   static constexpr int m = 128, n = N, k = 64, stages = Stages;
   static constexpr int cluster = Cluster, group_rows = GroupRows;
   static constexpr int consumers = m / 64;  ///< warpgroups
@@ -99,7 +98,7 @@ class WarpTile {
     for (int half = 0; half < 2; ++half) {
       const int row = first_row + static_cast<int>(threadIdx.x) % 32 / 4 + half * 8;
       in_rows_[half] = row < m;
-      rows_[half] = epilogue.row(row);
+      rows_[half] = epilogue.row(min(row, m - 1));
     }
   }
 
@@ -127,6 +126,10 @@ class WarpTile {
  private:
   static constexpr int chunks = Tile::n / 32;
   static constexpr int ahead = std::min(Epilogue::ChunksAhead::value, chunks);
+  static constexpr bool sums_squares = requires(const Epilogue& e, const typename Epilogue::Row& row) {
+    e.store_squares(row, 0, 0.0f);
+  };
+  static_assert(Tile::n % kSquaresColumns == 0);
 
   __device__ __forceinline__ bool is_inside(int chunk, int half) const {
     return full_ || (in_rows_[half] && col_ + chunk * 32 < n_);
@@ -144,6 +147,7 @@ class WarpTile {
   template <bool Full>
   __device__ __forceinline__ void store_chunks(const float (&accumulators)[Tile::n / 2]) {
     if constexpr (Full) full_ = true;
+    float squares[2] = {};
 #pragma unroll
     for (int chunk = 0; chunk < chunks; ++chunk) {
       const typename Epilogue::Column column = columns_[chunk % ahead];
@@ -154,8 +158,28 @@ class WarpTile {
         float values[8];
 #pragma unroll
         for (int i = 0; i < 8; ++i) values[i] = accumulators[chunk * 16 + i / 2 * 4 + half * 2 + i % 2];
-        if (is_inside(chunk, half)) epilogue_.store(rows_[half], column, operands[half], values);
+        if (!is_inside(chunk, half)) continue;
+        if constexpr (sums_squares) {
+          squares[half] += epilogue_.store(rows_[half], column, operands[half], values);
+        } else {
+          epilogue_.store(rows_[half], column, operands[half], values);
+        }
       }
+      if constexpr (sums_squares) {
+        if ((chunk + 1) * 32 % kSquaresColumns == 0) store_squares(chunk, squares);
+      }
+    }
+  }
+
+  /// The row's sums over the columns up to the chunk's last, which begin anew.
+  __device__ __forceinline__ void store_squares(int chunk, float (&squares)[2]) const {
+    const int part = (col_ + chunk * 32) / static_cast<int>(kSquaresColumns);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float sum = reduce_quad(squares[half], [](float a, float b) { return a + b; });
+      const bool writes = threadIdx.x % 4 == 0 && in_rows_[half] && part * kSquaresColumns < n_;
+      if (writes) epilogue_.store_squares(rows_[half], part, sum);
+      squares[half] = 0.0f;
     }
   }
 
@@ -184,19 +208,16 @@ __device__ __forceinline__ void produce(const Ring<Tile> ring, const CUtensorMap
                                         int m, int n, int slices, int rank) {
   constexpr int part = Tile::n / Tile::cluster;  // rows of the weight that this block loads for the cluster
   constexpr std::uint16_t all = (1 << Tile::cluster) - 1;
-  const std::uint64_t a_policy = hopper::cache_policy<Tile::keep_a>();
-  const std::uint64_t weight_policy = hopper::cache_policy<hopper::Keep::normal>();
   TileSchedule<Tile> schedule(m, n);
   RingPlace<Tile::stages> place;
   for (int row, col; schedule.take(row, col);) {
     for (int slice = 0; slice < slices; ++slice, place.advance()) {
       hopper::barrier_wait(ring.empty(place.stage), place.parity ^ 1);  // at once in the ring's first round
       hopper::barrier_arrive_expect(ring.full(place.stage), Tile::stage_bytes);
-      hopper::tma_load(ring.a(place.stage), a_map, row + rank * Tile::m, slice * Tile::k, ring.full(place.stage),
-                       a_policy);
+      hopper::tma_load(ring.a(place.stage), a_map, row + rank * Tile::m, slice * Tile::k, ring.full(place.stage));
       hopper::tma_load<(Tile::cluster > 1)>(ring.weight(place.stage) + rank * part * Tile::k * 2, weight_map,
                                             slice * Tile::k, (col + rank * part) / kPermutedRows,
-                                            ring.full(place.stage), all, weight_policy);
+                                            ring.full(place.stage), all);
     }
   }
 }
@@ -226,9 +247,7 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
   };
   TileSchedule<Tile> schedule(m, n);
   int row = 0, col = 0;
-  bool has_tile = schedule.take(row, col), waits = Tile::skewed && slices > 1;
-  if (waits && warpgroup == 1) hopper::named_sync(1, 256);
-  waits &= warpgroup == 0;
+  bool has_tile = schedule.take(row, col);
   while (has_tile) {
     multiply(false);
     // All that needs no accumulators is found out here, while they are computed.
@@ -242,8 +261,6 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
       hopper::wgmma_wait<1>();  // the slice before this one has been multiplied
       release(reading);
       reading = place.stage;
-      if (waits) hopper::named_arrive(1, 256);
-      waits = false;
     }
     out.prefetch();
     hopper::wgmma_wait<0>();
@@ -272,6 +289,8 @@ __global__ void __launch_bounds__(Tile::threads, 1)
     hopper::fence_barrier_init();
   }
   hopper::cluster_sync();
+  hopper::let_successor_start();
+  hopper::wait_for_predecessor();
 
   if (warp < 4) {
     hopper::shrink_registers<40>();
@@ -305,28 +324,9 @@ void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int
   const CUtensorMap weight_map = permuted_map(dtype, weight, n, k, Tile::n / Tile::cluster);
   const std::int64_t tiles = cluster_tiles_of<Tile>(m, n);
   if (tiles > INT32_MAX / 2) throw std::invalid_argument("a product of over 2^30 tiles");
-  auto* kernel = gemm_hopper<T, Tile, Epilogue>;
-  FUSEBENCH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::shared_bytes));
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {Tile::cluster, 1, 1};
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(std::min(tiles, clusters<Tile>()) * Tile::cluster));
-  config.blockDim = dim3(Tile::threads);
-  config.dynamicSmemBytes = Tile::shared_bytes;
-  config.stream = stream_of(exec);
-  config.attrs = &cluster;
-  config.numAttrs = 1;
-  if (Tile::cluster > 2) {
-    int most = 0;
-    FUSEBENCH_CUDA_CHECK(cudaOccupancyMaxActiveClusters(&most, kernel, &config));
-    config.gridDim = dim3(static_cast<unsigned>(std::min<std::int64_t>(tiles, most) * Tile::cluster));
-    static bool said = false;
-    if (!said) printf("clusters of %d: %d\n", Tile::cluster, most);
-    said = true;
-  }
-  FUSEBENCH_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, a_map, weight_map, static_cast<int>(m), static_cast<int>(n),
-                                          static_cast<int>(ceil_div<std::int64_t>(k, Tile::k)), epilogue));
+  launch_hopper_kernel(exec, gemm_hopper<T, Tile, Epilogue>, std::min(tiles, clusters<Tile>()) * Tile::cluster,
+                       Tile::threads, Tile::shared_bytes, Tile::cluster, a_map, weight_map, static_cast<int>(m),
+                       static_cast<int>(n), static_cast<int>(ceil_div<std::int64_t>(k, Tile::k)), epilogue);
 }
 
 /// The larger tile loads less for each FLOP; the smaller leaves fewer multiprocessors idle.

@@ -85,40 +85,32 @@ __device__ __forceinline__ void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;\n" ::: "memory");
 }
 
+// --- dependent launch ---
+
+/// Nothing that another kernel writes is read before this: a dependent launch may start while its predecessor runs.
+__device__ __forceinline__ void wait_for_predecessor() { asm volatile("griddepcontrol.wait;\n" ::: "memory"); }
+
+/// From here on the kernel behind this one may start, on multiprocessors that this one leaves free.
+__device__ __forceinline__ void let_successor_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
+#endif
+}
+
 // --- TMA ---
 
 __device__ __forceinline__ void prefetch_tensor_map(const CUtensorMap& map) {
   asm volatile("prefetch.tensormap [%0];\n" ::"l"(reinterpret_cast<std::uint64_t>(&map)) : "memory");
 }
 
-/// What a copy asks of L2 for its lines.
-enum class Keep : std::uint8_t {
-  normal,
-  last,
-  first
-};  ///< which lines are evicted: the oldest, these last, these first
-
-template <Keep Lines>
-__device__ __forceinline__ std::uint64_t cache_policy() {
-  std::uint64_t policy;
-  if constexpr (Lines == Keep::last) {
-    asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;\n" : "=l"(policy));
-  } else if constexpr (Lines == Keep::first) {
-    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;\n" : "=l"(policy));
-  } else {
-    asm volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;\n" : "=l"(policy));
-  }
-  return policy;
-}
-
 /// Copies the map's box at (row, col) to `shared` and reports its bytes to `barrier`; outside the tensor it is zeros,
 /// whose bytes count too.
 __device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap& map, int row, int col,
-                                         std::uint32_t barrier, std::uint64_t policy) {
+                                         std::uint32_t barrier) {
   asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
-      " [%0], [%1, {%2, %3}], [%4], %5;\n" ::"r"(shared),
-      "l"(reinterpret_cast<std::uint64_t>(&map)), "r"(col), "r"(row), "r"(barrier), "l"(policy)
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%2, %3}], [%4];\n" ::"r"(shared),
+      "l"(reinterpret_cast<std::uint64_t>(&map)), "r"(col), "r"(row), "r"(barrier)
       : "memory");
 }
 
@@ -136,19 +128,19 @@ __device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap
 /// cluster named there gets the box, and the report, at the same addresses.
 template <bool Multicast>
 __device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap& map, int x, int v,
-                                         std::uint32_t barrier, std::uint16_t ranks, std::uint64_t policy) {
+                                         std::uint32_t barrier, std::uint16_t ranks) {
   const auto address = reinterpret_cast<std::uint64_t>(&map);
   if constexpr (Multicast) {
     asm volatile(
-        "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint"
-        " [%0], [%1, {%2, %3, %3, %3, %4}], [%5], %6, %7;\n" ::"r"(shared),
-        "l"(address), "r"(x), "r"(0), "r"(v), "r"(barrier), "h"(ranks), "l"(policy)
+        "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+        " [%0], [%1, {%2, %3, %3, %3, %4}], [%5], %6;\n" ::"r"(shared),
+        "l"(address), "r"(x), "r"(0), "r"(v), "r"(barrier), "h"(ranks)
         : "memory");
   } else {
     asm volatile(
-        "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
-        " [%0], [%1, {%2, %3, %3, %3, %4}], [%5], %6;\n" ::"r"(shared),
-        "l"(address), "r"(x), "r"(0), "r"(v), "r"(barrier), "l"(policy)
+        "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        " [%0], [%1, {%2, %3, %3, %3, %4}], [%5];\n" ::"r"(shared),
+        "l"(address), "r"(x), "r"(0), "r"(v), "r"(barrier)
         : "memory");
   }
 }

@@ -1,5 +1,6 @@
 // y[m, hidden] = silu(a · gateᵀ) · (a · upᵀ) in one product: gate's and up's rows alternate in the prepared weight, so
 // that both values of a hidden unit are neighbours in a row of the product.
+#include "kernels/deferred_norm.cuh"
 #include "kernels/fused_cuda.h"
 #include "kernels/product.cuh"
 #include "kernels/silu.cuh"
@@ -11,7 +12,10 @@ namespace {
 template <typename T, bool Vectors>
 struct SwigluEpilogue {
   using Column = std::int64_t;  ///< hidden unit of the first pair
-  using Row = std::int64_t;     ///< its first element
+  struct Row {
+    int row;
+    float factor;
+  };
   struct Operands {};
 
   using ChunksAhead = std::integral_constant<int, 1>;
@@ -19,16 +23,25 @@ struct SwigluEpilogue {
   T* y;
   std::int64_t hidden;
   bool vectors;
+  DeferredNorm norm = {};  ///< with Vectors alone
+  int dim = 1;
 
   __device__ Column column(std::int64_t col) const { return col / 2; }
-  __device__ Row row(std::int64_t row) const { return row * hidden; }
-  __device__ Operands fetch(Row, Column) const { return {}; }
+  __device__ Row row(std::int64_t row) const {
+    const auto small = static_cast<int>(row);
+    return {small, Vectors ? row_factor(norm, small, dim) : 1.0f};
+  }
+  __device__ Operands fetch(const Row&, Column) const { return {}; }
 
-  __device__ __forceinline__ void store(Row row, Column unit, Operands, const float (&values)[8]) const {
+  __device__ __forceinline__ void store(const Row& row, Column unit, Operands, const float (&values)[8]) const {
     float gated[4];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) gated[i] = silu<T>(values[2 * i]) * values[2 * i + 1];
-    store_elements(y + row + unit, gated, Vectors || vectors, hidden - unit);
+    for (int i = 0; i < 4; ++i) {
+      const float gate = Vectors ? values[2 * i] * row.factor : values[2 * i];
+      const float up = Vectors ? values[2 * i + 1] * row.factor : values[2 * i + 1];
+      gated[i] = silu<T>(gate) * up;
+    }
+    store_elements(y + row.row * hidden + unit, gated, Vectors || vectors, hidden - unit);
   }
 };
 
@@ -44,14 +57,21 @@ __global__ void interleave_rows(const T* gate, const T* up, T* prepared, std::in
 }  // namespace
 
 void product_swiglu(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* prepared_weight,
-                    void* y, std::int64_t m, std::int64_t hidden, std::int64_t k) {
+                    DeferredNorm norm, void* y, std::int64_t m, std::int64_t hidden, std::int64_t k) {
+  require_hopper_for(norm, kernel);
+  require_32_bits({m, k});
   dispatch_half(dtype, [&]<typename T>() {
     const bool vectors = hidden % 4 == 0 && is_aligned_16(y);
     launch_product(exec, kernel, static_cast<const T*>(a), static_cast<const T*>(prepared_weight), m, 2 * hidden, k,
                    vectors, [&]<bool Vectors>() {
-                     return SwigluEpilogue<T, Vectors>{static_cast<T*>(y), hidden, vectors};
+                     return SwigluEpilogue<T, Vectors>{static_cast<T*>(y), hidden, vectors, norm, static_cast<int>(k)};
                    });
   });
+}
+
+void product_swiglu(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* prepared_weight,
+                    void* y, std::int64_t m, std::int64_t hidden, std::int64_t k) {
+  product_swiglu(exec, kernel, dtype, a, prepared_weight, DeferredNorm{}, y, m, hidden, k);
 }
 
 void prepare_gate_up(const Exec& exec, DType dtype, const void* gate, const void* up, void* prepared,

@@ -1,6 +1,7 @@
 // q, k, v = split(a · weightᵀ) with q and k rotated and k and v stored at the KV cache's rows, in one product. The
 // prepared weight keeps the two elements of a RoPE pair in neighbouring rows, so in neighbouring columns of the
 // product: for Pairing::interleaved they are so already, for Pairing::half prepare_qkv reorders each head of q and k.
+#include "kernels/deferred_norm.cuh"
 #include "kernels/fused_cuda.h"
 #include "kernels/product.cuh"
 
@@ -21,6 +22,7 @@ struct RopeEpilogue {
   struct Row {
     int row, cached_row;
     int phase;  ///< of its position, in cos and sin
+    float factor;
   };
   struct Operands {
     float4 cos, sin;
@@ -35,6 +37,7 @@ struct RopeEpilogue {
   T* v;
   QkvShape shape;
   bool vectors;
+  DeferredNorm norm = {};  ///< with Vectors alone
 
   __device__ __forceinline__ Column column(std::int64_t col) const {
     // 32 bits, since a division of 64 takes a hundred instructions.
@@ -50,7 +53,8 @@ struct RopeEpilogue {
   __device__ __forceinline__ Row row(std::int64_t row) const {
     const auto position = static_cast<unsigned>(row) % static_cast<unsigned>(shape.seq);
     return {static_cast<int>(row), static_cast<int>(shape.kv_rows(row)),
-            static_cast<int>(position) * static_cast<int>(shape.head_dim / 2)};
+            static_cast<int>(position) * static_cast<int>(shape.head_dim / 2),
+            Vectors ? row_factor(norm, static_cast<int>(row), static_cast<int>(shape.dim)) : 1.0f};
   }
 
   __device__ __forceinline__ Operands fetch(const Row& row, const Column& place) const {
@@ -61,7 +65,12 @@ struct RopeEpilogue {
 
   __device__ __forceinline__ void store(const Row& row, const Column& place, const Operands& operands,
                                         const float (&values)[8]) const {
-    if (Vectors || vectors) {
+    if constexpr (Vectors) {
+      float scaled[8];
+#pragma unroll
+      for (int i = 0; i < 8; ++i) scaled[i] = values[i] * row.factor;
+      store_head_part(row, place, operands, scaled);
+    } else if (vectors) {
       store_head_part(row, place, operands, values);
     } else {
       store_pairs(row, place, values);
@@ -163,20 +172,24 @@ __global__ void gather_rows(const T* wq, const T* wk, const T* wv, T* prepared, 
 }  // namespace
 
 void product_rope(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* prepared_weight,
-                  const float* cos, const float* sin, void* q, void* k, void* v, QkvShape shape) {
+                  DeferredNorm norm, const float* cos, const float* sin, void* q, void* k, void* v, QkvShape shape) {
   if (shape.head_dim % 2 != 0) throw std::invalid_argument("rope needs an even head_dim");
-  if (std::max({shape.columns(), shape.rows, shape.kv_rows(shape.rows - 1), shape.seq * shape.head_dim}) > INT32_MAX) {
-    throw std::invalid_argument("q, k and v have over 2^31 rows or columns, or positions");
-  }
+  require_hopper_for(norm, kernel);
+  require_32_bits({shape.columns(), shape.rows, shape.kv_rows(shape.rows - 1), shape.seq * shape.head_dim, shape.dim});
   dispatch_half(dtype, [&]<typename T>() {
     const bool vectors = shape.head_dim % 8 == 0 && is_aligned_16(cos) && is_aligned_16(sin) && is_aligned_16(q) &&
                          is_aligned_16(k) && is_aligned_16(v);
     launch_product(exec, kernel, static_cast<const T*>(a), static_cast<const T*>(prepared_weight), shape.rows,
                    shape.columns(), shape.dim, vectors, [&]<bool Vectors>() {
                      return RopeEpilogue<T, Vectors>{
-                         cos, sin, static_cast<T*>(q), static_cast<T*>(k), static_cast<T*>(v), shape, vectors};
+                         cos, sin, static_cast<T*>(q), static_cast<T*>(k), static_cast<T*>(v), shape, vectors, norm};
                    });
   });
+}
+
+void product_rope(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* prepared_weight,
+                  const float* cos, const float* sin, void* q, void* k, void* v, QkvShape shape) {
+  product_rope(exec, kernel, dtype, a, prepared_weight, DeferredNorm{}, cos, sin, q, k, v, shape);
 }
 
 void prepare_qkv(const Exec& exec, DType dtype, const void* wq, const void* wk, const void* wv, void* prepared,

@@ -49,10 +49,6 @@ __device__ __forceinline__ Pack<T, N> scaled(const Pack<T, N>& x, float rstd, co
   return y;
 }
 
-__device__ __forceinline__ float rstd_of(float squares, std::int64_t cols, float eps) {
-  return rsqrtf(__fdividef(squares, static_cast<float>(cols)) + eps);  // within 2 ulp, and without slow paths
-}
-
 /// The row stays in registers.
 template <typename T, int N, int Chunks, bool Add>
 __global__ void __launch_bounds__(max_row_threads) rmsnorm_rows(const Arguments<T> args) {

@@ -71,4 +71,9 @@ __device__ __forceinline__ float row_max(float value) {
   return reduce_row(value, -INFINITY, [](float a, float b) { return fmaxf(a, b); });
 }
 
+/// 1 / sqrt(mean of a row's squares + eps)
+__device__ __forceinline__ float rstd_of(float squares, std::int64_t cols, float eps) {
+  return rsqrtf(__fdividef(squares, static_cast<float>(cols)) + eps);  // within 2 ulp, and without slow paths
+}
+
 }  // namespace fusebench::kernels::cuda

@@ -132,9 +132,7 @@ TEST_CASE("every op has naive, the library and fused, first and in that order", 
       CHECK(variants[2]->name == "fused");
       const bool has_product = without_product.count(op) == 0;
       const bool cuda = backend == Backend::cuda;
-      for (const char* name : {"fused.portable", "fused.hopper"}) {
-        CHECK((registry().find(op, backend, name) != nullptr) == (cuda && has_product));
-      }
+      CHECK((registry().find(op, backend, "fused.portable") != nullptr) == (cuda && has_product));
       for (std::size_t i = 0; i < 3; ++i) {
         CHECK(variants[i]->dtypes.size() == (!cuda ? 1 : i == 2 && has_product ? 2 : 3));
       }
@@ -164,13 +162,14 @@ TEST_CASE("a backend that the build lacks says so", "[variants]") {
     CHECK_THROWS_AS(elementwise(Backend::cuda), Unsupported);
     CHECK_THROWS_AS(fused(Backend::cuda), Unsupported);
     CHECK_THROWS_AS(library_product(Backend::cuda), Unsupported);
+    CHECK_THROWS_AS(deferred_norm(Backend::cuda), Unsupported);
   }
 }
 
 TEST_CASE("on Hopper a product of more than one tile's rows may have its own kernel", "[variants]") {
   const auto chosen = [](const Target& target, std::int64_t m, std::int64_t k = 64, std::int64_t run = 64,
                          std::int64_t n = 64) {
-    return choose_gemm(target, KernelChoice::hopper, DType::bf16, m, n, k, run);
+    return choose_gemm(target, KernelChoice::best, DType::bf16, m, n, k, run);
   };
   CHECK(chosen(kHopper, 129) == kernels::GemmKernel::hopper);
   CHECK(chosen(kHopper, 128) == kernels::GemmKernel::portable);
@@ -178,9 +177,7 @@ TEST_CASE("on Hopper a product of more than one tile's rows may have its own ker
   CHECK(chosen(kHopper, 129, 64, 60) == kernels::GemmKernel::portable);
   CHECK(chosen(kHopper, 129, 64, 64, 72) == kernels::GemmKernel::portable);
   CHECK(chosen(kHopper, std::int64_t{1} << 31) == kernels::GemmKernel::portable);
-  for (const KernelChoice choice : {KernelChoice::best, KernelChoice::portable}) {
-    CHECK(choose_gemm(kHopper, choice, DType::bf16, 129, 64, 64, 64) == kernels::GemmKernel::portable);
-  }
+  CHECK(choose_gemm(kHopper, KernelChoice::portable, DType::bf16, 129, 64, 64, 64) == kernels::GemmKernel::portable);
   Target other = kHopper;
   for (const int capability : {80, 89, 100, 120}) {
     other.compute_capability = capability;
@@ -190,11 +187,10 @@ TEST_CASE("on Hopper a product of more than one tile's rows may have its own ker
 
 TEST_CASE("on Hopper attention of many positions may have its own kernel", "[variants]") {
   AttentionShape shape{.seq = 64, .keys = 64, .head_dim = 128};
-  const auto chosen = [&](KernelChoice choice = KernelChoice::hopper) {
+  const auto chosen = [&](KernelChoice choice = KernelChoice::best) {
     return choose_attention(kHopper, choice, DType::bf16, shape);
   };
   CHECK(chosen() == kernels::AttentionKernel::hopper);
-  CHECK(chosen(KernelChoice::best) == kernels::AttentionKernel::portable);
   CHECK(chosen(KernelChoice::portable) == kernels::AttentionKernel::portable);
   shape.head_dim = 64;
   CHECK(chosen() == kernels::AttentionKernel::hopper);
@@ -248,7 +244,7 @@ TEST_CASE("a plan takes the element-wise kernel where its rows are not aligned, 
   const std::vector<std::string> every = {"qkv.product qkv, rope", "attention.attention",
                                           "attn_out.product o + residual", "mlp.product gate, up, swiglu",
                                           "mlp.product down + residual"};
-  for (const char* variant : {"fused", "fused.portable", "fused.hopper"}) {
+  for (const char* variant : {"fused", "fused.portable"}) {
     INFO(variant);
     CHECK(steps_unaligned(plan_of(c, variant, kHopper)).empty());
     Target shifted = kHopper;
@@ -260,6 +256,37 @@ TEST_CASE("a plan takes the element-wise kernel where its rows are not aligned, 
   c.hidden = 128;
   c.heads = c.kv_heads = 16;  // head_dim 4
   CHECK(steps_unaligned(plan_of(c, "fused", kHopper)) == std::vector<std::string>{every[1]});
+}
+
+TEST_CASE("on Hopper fused defers its norms: a block takes six launches", "[variants]") {
+  if (!is_built(Backend::cuda) && testing::skip("this build has no CUDA")) return;
+  const Case c = canonical({.op = Op::block,
+                            .dtype = DType::fp16,
+                            .dim = 512,
+                            .hidden = 1024,
+                            .heads = 4,
+                            .kv_heads = 2,
+                            .batch = 2,
+                            .seq = 100});
+  const auto names = [](const std::vector<Step>& steps) {
+    std::vector<std::string> result;
+    for (const Step& step : steps) result.push_back(step.name);
+    return result;
+  };
+  const Plan deferred = plan_of(c, "fused", kHopper);
+  CHECK(names(deferred.steps()) == std::vector<std::string>{"qkv.squares of x", "qkv.product qkv, rope",
+                                                            "attention.attention", "attn_out.product o + residual",
+                                                            "mlp.product gate, up, swiglu",
+                                                            "mlp.product down + residual"});
+  CHECK(names(deferred.preparation()) == std::vector<std::string>{"qkv.prepare wq, wk, wv", "qkv.fold the norm",
+                                                                  "mlp.prepare w_gate, w_up", "mlp.fold the norm"});
+  const Plan plain = plan_of(c, "fused.portable", kHopper);
+  CHECK(plain.launches() == 7);
+  CHECK(deferred.modelled_bytes() < plain.modelled_bytes());
+  // An MLP by itself has no product before it to sum its squares.
+  Case mlp = c;
+  mlp.op = Op::mlp;
+  CHECK(plan_of(canonical(mlp), "fused", kHopper).launches() == 3);
 }
 
 TEST_CASE("naive and fused take the same steps on both backends", "[variants]") {
@@ -335,7 +362,7 @@ TEST_CASE("a plan of fused names its limit, the other variants' plans have none"
   turing.compute_capability = 75;
   for (const Op op : {Op::attention, Op::qkv, Op::attn_out, Op::mlp, Op::block}) {
     INFO(name_of(op));
-    for (const char* variant : {"fused", "fused.portable", "fused.hopper"}) {
+    for (const char* variant : {"fused", "fused.portable"}) {
       CHECK_THAT(limit_of(wide(op, 64, DType::fp32), variant, kHopper), ContainsSubstring("fp32"));
       CHECK_THAT(limit_of(wide(op, 64, DType::fp16), variant, turing),
                  ContainsSubstring("8.0") && ContainsSubstring("7.5"));

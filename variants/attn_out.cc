@@ -7,7 +7,13 @@ namespace fusebench {
 namespace {
 
 ResidualProduct task(const Planning& p, const AttnOutTensors& t) {
-  return {.name = "product o", .a = t.a, .weight = t.wo, .residual = t.x, .out = t.out, .k = p.c.dim};
+  return {.name = "product o",
+          .a = t.a,
+          .weight = t.wo,
+          .residual = t.x,
+          .out = t.out,
+          .k = p.c.dim,
+          .out_squares = t.out_squares};
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // x -> h = x + attn_out(attention(qkv(x))) -> h + mlp(h): a whole transformer block, made of the other ops' pieces
+#include "variants/deferred_norm.h"
 #include "variants/pieces.h"
 #include "variants/standard.h"
 
@@ -33,7 +34,14 @@ void library_self_attention(const Planning& p, const QkvTensors& in, TensorId a)
   library_attention(p.within("attention"), out.q, out.k, v, a);
 }
 
-template <SelfAttention self_attention, auto attn_out, auto mlp>
+std::optional<RowSquares> no_squares(const Planning& /*p*/) { return {}; }
+
+/// For the MLP's norm, where attn_out's product has them at hand.
+std::optional<RowSquares> squares_of_h(const Planning& p) {
+  return squares_of_product(p.within("attn_out"), "h", p.c.dim, p.c.dim);
+}
+
+template <SelfAttention self_attention, auto attn_out, auto mlp, auto squares = no_squares>
 void append(const Planning& p) {
   const TensorId x = p.tensor("x");
   const TensorId a = p.workspace("a", p.c.dtype, p.c.tokens(), p.c.dim);
@@ -42,17 +50,18 @@ void append(const Planning& p) {
       p,
       {x, p.tensor("norm1_weight"), p.tensor("wq"), p.tensor("wk"), p.tensor("wv"), {p.tensor("cos"), p.tensor("sin")}},
       a);
-  attn_out(p.within("attn_out"), {a, p.tensor("wo"), x, h});
-  mlp(p.within("mlp"),
-      {h, p.tensor("norm2_weight"), p.tensor("w_gate"), p.tensor("w_up"), p.tensor("w_down"), p.tensor("out")});
+  const std::optional<RowSquares> h_squares = squares(p);
+  attn_out(p.within("attn_out"), {a, p.tensor("wo"), x, h, h_squares});
+  mlp(p.within("mlp"), {h, p.tensor("norm2_weight"), p.tensor("w_gate"), p.tensor("w_up"), p.tensor("w_down"),
+                        p.tensor("out"), h_squares});
 }
 
-const Registration entry(
-    standard_variants({.op = Op::block,
-                       .has_product = true,
-                       .naive = append<dense_self_attention<naive_qkv, naive_attention>, naive_attn_out, naive_mlp>,
-                       .library = append<library_self_attention, library_attn_out, library_mlp>,
-                       .fused = append<dense_self_attention<fused_qkv, fused_attention>, fused_attn_out, fused_mlp>}));
+const Registration entry(standard_variants(
+    {.op = Op::block,
+     .has_product = true,
+     .naive = append<dense_self_attention<naive_qkv, naive_attention>, naive_attn_out, naive_mlp>,
+     .library = append<library_self_attention, library_attn_out, library_mlp>,
+     .fused = append<dense_self_attention<fused_qkv, fused_attention>, fused_attn_out, fused_mlp, squares_of_h>}));
 
 }  // namespace
 }  // namespace fusebench

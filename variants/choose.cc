@@ -58,6 +58,13 @@ const kernels::Fused& fused(Backend backend) {
   throw_not_built(backend);
 }
 
+const kernels::DeferredNormKernels& deferred_norm(Backend backend) {
+  if constexpr (kHasCuda) {
+    if (backend == Backend::cuda) return kernels::cuda_deferred_norm();
+  }
+  throw_not_built(backend);
+}
+
 ImplementProduct library_product(Backend backend) {
   if (backend == Backend::cpu) return implement_eigen_product;
   if constexpr (kHasCuda) return implement_cublas_product;
@@ -74,7 +81,7 @@ kernels::GemmKernel choose_gemm(const Target& target, KernelChoice choice, DType
   const bool fits = has_vector_rows(target, dtype, run) && n % 32 == 0 && std::max({m, n, k}) <= INT32_MAX;
   // Its tiles have 128 rows and come in pairs: for fewer the portable kernel has smaller ones.
   const bool pays = m > 128;
-  const bool hopper = choice == KernelChoice::hopper && target.compute_capability == 90 && fits && pays;
+  const bool hopper = choice == KernelChoice::best && target.compute_capability == 90 && fits && pays;
   return hopper ? kernels::GemmKernel::hopper : kernels::GemmKernel::portable;
 }
 
@@ -90,7 +97,7 @@ kernels::AttentionKernel choose_attention(const Target& target, KernelChoice cho
                     std::max({shape.batch * shape.heads, shape.seq, shape.keys}) <= INT32_MAX / 2;
   // A tile holds 128 positions of one head; the portable kernel's can hold several heads of fewer.
   const bool pays = shape.seq >= 64;
-  const bool hopper = choice == KernelChoice::hopper && target.compute_capability == 90 && fits && pays;
+  const bool hopper = choice == KernelChoice::best && target.compute_capability == 90 && fits && pays;
   return hopper ? kernels::AttentionKernel::hopper : kernels::AttentionKernel::portable;
 }
 

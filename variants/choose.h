@@ -2,6 +2,7 @@
 #pragma once
 
 #include "harness/plan.h"
+#include "kernels/deferred_norm.h"
 #include "kernels/elementwise.h"
 #include "kernels/fused.h"
 #include "kernels/primitives.h"
@@ -16,6 +17,7 @@ bool is_built(Backend backend);
 const kernels::Primitives& primitives(Backend backend);
 const kernels::Elementwise& elementwise(Backend backend);
 const kernels::Fused& fused(Backend backend);
+const kernels::DeferredNormKernels& deferred_norm(Backend backend);  ///< CUDA alone has them
 
 /// Fills a step's kernel, launch and tune with the library's product (variants/product.h); its ledger is there already.
 using ImplementProduct = void (*)(Plan& plan, const ProductSpec& spec, Step& step);
@@ -23,8 +25,7 @@ ImplementProduct library_product(Backend backend);
 std::string_view library_name(Backend backend);  ///< cublas or eigen: the variant whose products are a library's
 
 enum class KernelChoice : std::uint8_t {
-  best,      ///< for the device and shape, of those that have proven themselves
-  hopper,    ///< sm_90a's own where they take the shape
+  best,      ///< for the device and shape: sm_90a's own where they take it
   portable,  ///< sm_80 and later, whatever the device has beyond that
 };
 

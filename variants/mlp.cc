@@ -1,4 +1,5 @@
 // h [T, D], norm weight, Wgate, Wup [F, D], Wdown [D, F] -> h + (silu(n·Wgateᵀ) · (n·Wupᵀ))·Wdownᵀ, n = rmsnorm(h)
+#include "variants/deferred_norm.h"
 #include "variants/naive_product.h"
 #include "variants/pieces.h"
 #include "variants/product.h"
@@ -47,7 +48,6 @@ void fused_mlp(const Planning& p, const MlpTensors& t) {
   const std::int64_t m = c.tokens();
   const kernels::GemmKernel kernel = choose_gemm(p.target, p.choice, c.dtype, m, 2 * c.hidden, c.dim, c.hidden);
   const TensorId weights = p.prepared("w_gate, w_up in pairs", 2 * c.hidden, c.dim);
-  const TensorId normed = p.workspace("normed h", c.dtype, m, c.dim);
   const TensorId activation = p.workspace("activation", c.dtype, m, c.hidden);
 
   p.add_prepare({.name = "prepare w_gate, w_up",
@@ -58,16 +58,26 @@ void fused_mlp(const Planning& p, const MlpTensors& t) {
                                const Exec& exec, const Bindings& bound) {
                    run(exec, dtype, bound.at(t.w_gate), bound.at(t.w_up), bound.at(weights), hidden, dim);
                  }});
-  fused_rmsnorm(p, t.h, t.norm_weight, normed);
-  p.add({.name = "product gate, up, swiglu",
-         .kernel = std::string(name_of(kernel)) + "_swiglu",
-         .reads = {p.all(normed), p.all(weights)},
-         .writes = {p.all(activation)},
-         .flops = product_flops(m, 2 * c.hidden, c.dim),
-         .launch = [=, run = kernels.product_swiglu, dtype = c.dtype, hidden = c.hidden, dim = c.dim](
-                       const Exec& exec, const Bindings& bound) {
-           run(exec, kernel, dtype, bound.at(normed), bound.at(weights), bound.at(activation), m, hidden, dim);
-         }});
+  const NormedInput h = normed_input(p, kernel, "h", t.h, t.norm_weight, weights, t.h_squares);
+  Step product{.name = "product gate, up, swiglu",
+               .kernel = std::string(name_of(kernel)) + "_swiglu",
+               .reads = h.reads(p),
+               .writes = {p.all(activation)},
+               .flops = product_flops(m, 2 * c.hidden, c.dim)};
+  product.reads.push_back(p.all(weights));
+  if (h.squares) {
+    product.launch = [=, run = deferred_norm(p.target.backend).product_swiglu, dtype = c.dtype, hidden = c.hidden,
+                      dim = c.dim, eps = static_cast<float>(c.eps)](const Exec& exec, const Bindings& bound) {
+      run(exec, kernel, dtype, bound.at(h.rows), bound.at(weights), h.bind(bound, eps), bound.at(activation), m, hidden,
+          dim);
+    };
+  } else {
+    product.launch = [=, run = kernels.product_swiglu, dtype = c.dtype, hidden = c.hidden, dim = c.dim](
+                         const Exec& exec, const Bindings& bound) {
+      run(exec, kernel, dtype, bound.at(h.rows), bound.at(weights), bound.at(activation), m, hidden, dim);
+    };
+  }
+  p.add(std::move(product));
   fused_residual_product(p, down(p, t, activation));
 }
 

@@ -22,6 +22,12 @@ struct RopeTask {
   RowMap out_rows;
 };
 
+/// Sums of squares of a tensor's rows, [T, parts], for a norm that is deferred (variants/deferred_norm.h).
+struct RowSquares {
+  TensorId tensor;
+  std::int64_t parts;
+};
+
 struct QkvTensors {
   TensorId x, norm_weight, wq, wk, wv;
   Phases phases;
@@ -33,10 +39,12 @@ struct QkvResult {
 
 struct MlpTensors {
   TensorId h, norm_weight, w_gate, w_up, w_down, out;
+  std::optional<RowSquares> h_squares = {};  ///< where a fused product before has them
 };
 
 struct AttnOutTensors {
   TensorId a, wo, x, out;
+  std::optional<RowSquares> out_squares = {};  ///< which fused_attn_out is to store
 };
 
 // rmsnorm.cc

@@ -1,4 +1,5 @@
 // x [T, D], norm weight, Wq, Wk, Wv, cos and sin -> rotated q [T, H, d]; rotated k and v [B, P+S, Hkv, d], new rows
+#include "variants/deferred_norm.h"
 #include "variants/naive_product.h"
 #include "variants/pieces.h"
 #include "variants/product.h"
@@ -75,7 +76,6 @@ void fused_qkv(const Planning& p, const QkvTensors& in, const QkvResult& out) {
   const kernels::QkvShape shape = shape_of(c);
   const kernels::GemmKernel kernel =
       choose_gemm(p.target, p.choice, c.dtype, shape.rows, shape.columns(), shape.dim, shape.head_dim);
-  const TensorId normed = p.workspace("normed x", c.dtype, shape.rows, shape.dim);
   const TensorId weights = p.prepared("wq, wk, wv in pairs", shape.columns(), shape.dim);
   const TensorId v = out.v.value();
 
@@ -86,16 +86,27 @@ void fused_qkv(const Planning& p, const QkvTensors& in, const QkvResult& out) {
                  .launch = [=, run = kernels.prepare_qkv, dtype = c.dtype](const Exec& exec, const Bindings& bound) {
                    run(exec, dtype, bound.at(in.wq), bound.at(in.wk), bound.at(in.wv), bound.at(weights), shape);
                  }});
-  fused_rmsnorm(p, in.x, in.norm_weight, normed);
-  p.add({.name = "product qkv, rope",
-         .kernel = std::string(name_of(kernel)) + "_rope",
-         .reads = {p.all(normed), p.all(weights), p.all(in.phases.cos), p.all(in.phases.sin)},
-         .writes = {p.all(out.q), p.part(out.k, shape.rows, key_columns(c)), p.part(v, shape.rows, key_columns(c))},
-         .flops = product_flops(shape.rows, shape.columns(), shape.dim),
-         .launch = [=, run = kernels.product_rope, dtype = c.dtype](const Exec& exec, const Bindings& bound) {
-           run(exec, kernel, dtype, bound.at(normed), bound.at(weights), bound.at<float>(in.phases.cos),
-               bound.at<float>(in.phases.sin), bound.at(out.q), bound.at(out.k), bound.at(v), shape);
-         }});
+  const NormedInput x = normed_input(p, kernel, "x", in.x, in.norm_weight, weights, {});
+  Step product{
+      .name = "product qkv, rope",
+      .kernel = std::string(name_of(kernel)) + "_rope",
+      .reads = x.reads(p),
+      .writes = {p.all(out.q), p.part(out.k, shape.rows, key_columns(c)), p.part(v, shape.rows, key_columns(c))},
+      .flops = product_flops(shape.rows, shape.columns(), shape.dim)};
+  for (const TensorId read : {weights, in.phases.cos, in.phases.sin}) product.reads.push_back(p.all(read));
+  if (x.squares) {
+    product.launch = [=, run = deferred_norm(p.target.backend).product_rope, dtype = c.dtype,
+                      eps = static_cast<float>(c.eps)](const Exec& exec, const Bindings& bound) {
+      run(exec, kernel, dtype, bound.at(x.rows), bound.at(weights), x.bind(bound, eps), bound.at<float>(in.phases.cos),
+          bound.at<float>(in.phases.sin), bound.at(out.q), bound.at(out.k), bound.at(v), shape);
+    };
+  } else {
+    product.launch = [=, run = kernels.product_rope, dtype = c.dtype](const Exec& exec, const Bindings& bound) {
+      run(exec, kernel, dtype, bound.at(x.rows), bound.at(weights), bound.at<float>(in.phases.cos),
+          bound.at<float>(in.phases.sin), bound.at(out.q), bound.at(out.k), bound.at(v), shape);
+    };
+  }
+  p.add(std::move(product));
 }
 
 namespace {

@@ -1,7 +1,6 @@
 #include "variants/residual.h"
 
 #include "variants/naive_product.h"
-#include "variants/pieces.h"
 #include "variants/product.h"
 
 namespace fusebench {
@@ -24,16 +23,26 @@ void fused_residual_product(const Planning& p, const ResidualProduct& task) {
   const std::int64_t m = p.c.tokens();
   const std::int64_t n = p.c.dim;
   const kernels::GemmKernel kernel = choose_gemm(p.target, p.choice, p.c.dtype, m, n, task.k, n);
-  p.add({.name = task.name + " + residual",
-         .kernel = std::string(name_of(kernel)) + "_residual",
-         .reads = {p.all(task.a), p.all(task.weight), p.all(task.residual)},
-         .writes = {p.all(task.out)},
-         .flops = product_flops(m, n, task.k),
-         .launch = [=, run = fused(p.target.backend).product_residual, dtype = p.c.dtype](const Exec& exec,
-                                                                                          const Bindings& bound) {
-           run(exec, kernel, dtype, bound.at(task.a), bound.at(task.weight), bound.at(task.residual),
-               bound.at(task.out), m, n, task.k);
-         }});
+  Step product{.name = task.name + " + residual",
+               .kernel = std::string(name_of(kernel)) + "_residual",
+               .reads = {p.all(task.a), p.all(task.weight), p.all(task.residual)},
+               .writes = {p.all(task.out)},
+               .flops = product_flops(m, n, task.k)};
+  if (task.out_squares) {
+    product.writes.push_back(p.all(task.out_squares->tensor));
+    product.launch = [=, run = deferred_norm(p.target.backend).product_residual, dtype = p.c.dtype,
+                      squares = task.out_squares->tensor](const Exec& exec, const Bindings& bound) {
+      run(exec, kernel, dtype, bound.at(task.a), bound.at(task.weight), bound.at(task.residual), bound.at(task.out),
+          bound.at<float>(squares), m, n, task.k);
+    };
+  } else {
+    product.launch = [=, run = fused(p.target.backend).product_residual, dtype = p.c.dtype](const Exec& exec,
+                                                                                            const Bindings& bound) {
+      run(exec, kernel, dtype, bound.at(task.a), bound.at(task.weight), bound.at(task.residual), bound.at(task.out), m,
+          n, task.k);
+    };
+  }
+  p.add(std::move(product));
 }
 
 }  // namespace fusebench

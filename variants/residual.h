@@ -1,7 +1,7 @@
 // A projection back onto the residual stream, as attn_out and mlp end with.
 #pragma once
 
-#include "variants/planning.h"
+#include "variants/pieces.h"
 
 namespace fusebench {
 
@@ -10,6 +10,7 @@ struct ResidualProduct {
   std::string name;
   TensorId a, weight, residual, out;
   std::int64_t k;
+  std::optional<RowSquares> out_squares = {};  ///< for fused_residual_product: to be stored too
 };
 
 void naive_residual_product(const Planning& p, const ResidualProduct& task);    ///< product; add

@@ -29,10 +29,7 @@ std::vector<Variant> standard_variants(const StandardOp& op) {
     enter("naive", every, planner(op.naive));
     enter(library_name(backend), every, planner(op.library));
     enter("fused", op.has_product ? half : every, planner(op.fused));
-    if (cuda && op.has_product) {
-      enter("fused.portable", half, planner(op.fused, KernelChoice::portable));
-      enter("fused.hopper", half, planner(op.fused, KernelChoice::hopper));
-    }
+    if (cuda && op.has_product) enter("fused.portable", half, planner(op.fused, KernelChoice::portable));
   }
   return variants;
 }

@@ -117,10 +117,8 @@ void compare(std::int64_t m, std::int64_t n, std::int64_t k, cublasHandle_t cubl
                           }});
   };
   add.operator()<HopperLargeTile>("128x256");
-  using hopper::Keep;
-  add.operator()<HopperTile<256, 4, 2, 2048, false, Keep::last>>("keep a");
-  add.operator()<HopperTile<256, 4, 2, 2048, true, Keep::last>>("keep a, skewed");
-  add.operator()<HopperTile<256, 4, 4, 2048>>("cluster 4");
+  add.operator()<HopperTile<256, 4, 1>>("128x256 alone");
+  add.operator()<HopperMediumTile>("128x128");
   contenders.push_back({"cublasGemmEx", [&] {
                           const float one = 1, zero = 0;
                           cublasGemmEx(cublas, CUBLAS_OP_T, CUBLAS_OP_N, static_cast<int>(n), static_cast<int>(m),

@@ -1,0 +1,22 @@
+// A row's factor, where a product's epilogue applies the norm before it (kernels/deferred_norm.h).
+#pragma once
+
+#include "kernels/deferred_norm.h"
+#include "kernels/online_softmax.cuh"
+#include "kernels/row.cuh"
+
+namespace fusebench::kernels::cuda {
+
+/// The four lanes of a quad ask for the same row, together.
+__device__ __forceinline__ float row_factor(const DeferredNorm& norm, int row, int dim) {
+  if (norm.squares == nullptr) return 1.0f;
+  const auto parts = static_cast<int>(norm.parts);
+  const float* squares = norm.squares + static_cast<std::int64_t>(row) * parts;
+  float sum = 0.0f;
+#pragma unroll 8
+  for (int part = static_cast<int>(threadIdx.x) % 4; part < parts; part += 4) sum += squares[part];
+  sum = reduce_quad(sum, [](float a, float b) { return a + b; });
+  return rstd_of(sum, dim, norm.eps) / *norm.fold;
+}
+
+}  // namespace fusebench::kernels::cuda

@@ -1,0 +1,215 @@
+// Norms deferred behind products: the sums of squares, the folded weight, and the factor in the epilogues.
+#include "kernels/deferred_norm.h"
+
+#include "kernels/fused_cuda.h"
+#include "tests/catch.h"
+#include "tests/gpu/product.h"
+
+namespace {
+
+using namespace fusebench;
+using namespace fusebench::testing;
+using kernels::DeferredNorm;
+using kernels::GemmKernel;
+using kernels::kSquaresColumns;
+
+const Exec exec{Backend::cuda, nullptr};
+
+template <typename T>
+double square_sum(const std::vector<T>& values, std::int64_t first, std::int64_t count) {
+  double sum = 0.0;
+  for (std::int64_t i = first; i < first + count; ++i) sum += std::pow(to_double(values[static_cast<std::size_t>(i)]), 2);
+  return sum;
+}
+
+template <typename T>
+void check_row_squares(std::int64_t rows, std::int64_t cols, std::int64_t offset) {
+  CAPTURE(rows, cols, offset, name_of(Format<T>::dtype));
+  const std::vector<T> x = draw<T>(rows * cols, 1);
+  const DeviceBuffer<T> device_x(x, offset);
+  DeviceBuffer<float> squares(rows, 0, output_guard);
+  kernels::cuda::row_squares(exec, Format<T>::dtype, device_x.data(), squares.data(), rows, cols);
+  std::vector<double> expected, slack;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    expected.push_back(square_sum(x, row * cols, cols));
+    slack.push_back(expected.back() * static_cast<double>(cols) * 0x1p-24);
+  }
+  CHECK(mismatch(squares.read(), expected, slack) == "");
+  CHECK(squares.guards_intact());
+}
+
+template <typename T>
+void check_fold(double largest, double expected_fold) {
+  CAPTURE(largest, name_of(Format<T>::dtype));
+  const std::int64_t rows = 37, cols = 65;
+  const std::vector<T> weight = draw<T>(rows * cols, 1);
+  std::vector<T> norm = draw<T>(cols, 2, 1.0);  // within 1
+  for (T& value : norm) value = rounded<T>(std::fmod(to_double(value), 1.0) * largest);
+  norm[40] = rounded<T>(-largest);
+  const DeviceBuffer<T> device_norm(norm);
+  DeviceBuffer<T> folded(weight, 0, output_guard);
+  DeviceBuffer<float> fold(1, 0, output_guard);
+  kernels::cuda::fold_norm(exec, Format<T>::dtype, device_norm.data(), folded.data(), fold.data(), rows, cols);
+  CHECK(fold.read()[0] == expected_fold);
+  std::vector<double> expected, slack(weight.size());
+  for (std::size_t i = 0; i < weight.size(); ++i) {
+    expected.push_back(to_double(weight[i]) * to_double(norm[i % cols]) * expected_fold);
+    slack[i] = std::abs(expected[i]) * 0x1p-23;
+  }
+  CHECK(mismatch(folded.read(), expected, slack) == "");
+  CHECK((folded.guards_intact() && fold.guards_intact()));
+}
+
+template <typename T>
+void check_residual_squares(std::int64_t m, std::int64_t n, std::int64_t k) {
+  CAPTURE(m, n, k, name_of(Format<T>::dtype));
+  const std::int64_t parts = (n + kSquaresColumns - 1) / kSquaresColumns;
+  const DeviceBuffer<T> a(draw<T>(m * k, 1)), weight(draw<T>(n * k, 2)), residual(draw<T>(m * n, 3, 4.0));
+  DeviceBuffer<T> plain(m * n, 0, output_guard), out(m * n, 0, output_guard);
+  DeviceBuffer<float> squares(m * parts, 0, output_guard);
+  kernels::cuda::product_residual(exec, GemmKernel::hopper, Format<T>::dtype, a.data(), weight.data(), residual.data(),
+                                  plain.data(), m, n, k);
+  kernels::cuda::product_residual(exec, GemmKernel::hopper, Format<T>::dtype, a.data(), weight.data(), residual.data(),
+                                  out.data(), squares.data(), m, n, k);
+  const std::vector<T> stored = out.read();
+  CHECK(widened(stored) == widened(plain.read()));
+  std::vector<double> expected, slack;
+  for (std::int64_t row = 0; row < m; ++row) {
+    for (std::int64_t part = 0; part < parts; ++part) {
+      const std::int64_t first = part * kSquaresColumns;
+      expected.push_back(square_sum(stored, row * n + first, std::min(n - first, kSquaresColumns)));
+      slack.push_back(expected.back() * 0x1p-17);
+    }
+  }
+  CHECK(mismatch(squares.read(), expected, slack) == "");
+  CHECK((out.guards_intact() && squares.guards_intact()));
+}
+
+/// Squares in `parts` for which row r's factor is 2^(r % 3 - 1), with fold 1/2.
+struct Factors {
+  std::int64_t m, k, parts;
+
+  double factor(std::int64_t row) const { return std::exp2(static_cast<double>(row % 3 - 1)); }
+  std::vector<float> squares() const {
+    std::vector<float> values;
+    for (std::int64_t row = 0; row < m; ++row) {
+      const double sum = static_cast<double>(k) * std::pow(2.0 / factor(row), 2);
+      for (std::int64_t part = 0; part < parts; ++part) {
+        values.push_back(static_cast<float>(part + 1 < parts ? sum / 64.0 : sum * (65.0 - parts) / 64.0));
+      }
+    }
+    return values;
+  }
+  template <typename T>
+  std::vector<T> scaled(std::vector<T> a) const {
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      a[i] = rounded<T>(to_double(a[i]) * factor(static_cast<std::int64_t>(i) / k));
+    }
+    return a;
+  }
+};
+
+template <typename T>
+void check_same(const DeviceBuffer<T>& result, const DeviceBuffer<T>& of_scaled_rows) {
+  const std::vector<double> expected = widened(of_scaled_rows.read());
+  std::vector<double> slack;
+  for (const double value : expected) slack.push_back(std::abs(value) * 0x1p-18);
+  CHECK(mismatch(result.read(), expected, slack) == "");
+  CHECK(result.guards_intact());
+}
+
+}  // namespace
+
+TEST_CASE("row_squares sums rows of every length") {
+  if (skip_without_device()) return;
+  for_types<__half, __nv_bfloat16>([&]<typename T>() {
+    for (const std::int64_t cols : {1, 7, 8, 40, 130, 256, 4096, 40000}) {
+      for (const std::int64_t rows : {1, 5}) check_row_squares<T>(rows, cols, 0);
+      check_row_squares<T>(3, cols, 1);
+    }
+    check_row_squares<T>(3000, 136, 0);
+  });
+}
+
+TEST_CASE("fold_norm scales by a power of two, so that no weight grows") {
+  if (skip_without_device()) return;
+  for_types<__half, __nv_bfloat16>([&]<typename T>() {
+    check_fold<T>(1.0, 0.5);
+    check_fold<T>(0.75, 1.0);
+    check_fold<T>(1000.0, 0x1p-10);
+    check_fold<T>(0x1p-9, 0x1p8);
+    check_fold<T>(0.0, 1.0);
+  });
+}
+
+TEST_CASE("a Hopper product sums the squares of what it stores") {
+  if (skip_without_hopper()) return;
+  for_types<__half, __nv_bfloat16>([&]<typename T>() {
+    for (const std::int64_t m : {1, 129, 300}) {
+      for (const std::int64_t n : {32, 96, 128, 160, 288, 512}) check_residual_squares<T>(m, n, 72);
+    }
+    check_residual_squares<T>(2300, 4096, 40);  // large tiles, a second wave
+  });
+}
+
+TEST_CASE("a deferred norm multiplies the rows of a Hopper product") {
+  if (skip_without_hopper()) return;
+  const std::int64_t k = 256;
+  const DeviceBuffer<float> fold(std::vector<float>{0.5f});
+  for_types<__half, __nv_bfloat16>([&]<typename T>() {
+    for (const std::int64_t m : {3, 200, 1500}) {
+      for (const std::int64_t parts : {1, 3, 4, 32, 33}) {
+        CAPTURE(m, parts, name_of(Format<T>::dtype));
+        const Factors factors{m, k, parts};
+        const std::vector<T> rows = draw<T>(m * k, 1);
+        const DeviceBuffer<T> a(rows), scaled(factors.scaled(rows));
+        const DeviceBuffer<float> squares(factors.squares());
+        const DeferredNorm norm{.squares = squares.data(), .parts = parts, .eps = 0, .fold = fold.data()};
+
+        const std::int64_t hidden = 144;
+        const DeviceBuffer<T> gate_up(draw<T>(2 * hidden * k, 2));
+        DeviceBuffer<T> y(m * hidden, 0, output_guard), plain_y(m * hidden);
+        kernels::cuda::product_swiglu(exec, GemmKernel::hopper, Format<T>::dtype, a.data(), gate_up.data(), norm,
+                                      y.data(), m, hidden, k);
+        kernels::cuda::product_swiglu(exec, GemmKernel::hopper, Format<T>::dtype, scaled.data(), gate_up.data(),
+                                      plain_y.data(), m, hidden, k);
+        check_same(y, plain_y);
+
+        const kernels::QkvShape shape{.rows = m,
+                                      .dim = k,
+                                      .heads = 2,
+                                      .kv_heads = 1,
+                                      .head_dim = 64,
+                                      .seq = m,
+                                      .kv_rows = {m, m, 0},
+                                      .pairing = Pairing::half};
+        const DeviceBuffer<T> weight(draw<T>(shape.columns() * k, 3));
+        const DeviceBuffer<float> cos(draw<float>(m * 32, 4)), sin(draw<float>(m * 32, 5));
+        DeviceBuffer<T> q(m * 128, 0, output_guard), key(m * 64, 0, output_guard), value(m * 64, 0, output_guard);
+        DeviceBuffer<T> plain_q(m * 128), plain_key(m * 64), plain_value(m * 64);
+        kernels::cuda::product_rope(exec, GemmKernel::hopper, Format<T>::dtype, a.data(), weight.data(), norm,
+                                    cos.data(), sin.data(), q.data(), key.data(), value.data(), shape);
+        kernels::cuda::product_rope(exec, GemmKernel::hopper, Format<T>::dtype, scaled.data(), weight.data(),
+                                    cos.data(), sin.data(), plain_q.data(), plain_key.data(), plain_value.data(),
+                                    shape);
+        check_same(q, plain_q);
+        check_same(key, plain_key);
+        check_same(value, plain_value);
+      }
+    }
+  });
+}
+
+TEST_CASE("other kernels refuse a deferred norm") {
+  if (skip_without_device()) return;
+  const DeviceBuffer<__half> x(64);
+  DeviceBuffer<__half> out(64);
+  DeviceBuffer<float> squares(8);
+  const DeferredNorm norm{.squares = squares.data(), .parts = 1, .eps = 0, .fold = squares.data()};
+  CHECK_THROWS_AS(kernels::cuda::product_swiglu(exec, GemmKernel::portable, DType::fp16, x.data(), x.data(), norm,
+                                                out.data(), 8, 4, 8),
+                  std::invalid_argument);
+  CHECK_THROWS_AS(kernels::cuda::product_residual(exec, GemmKernel::portable, DType::fp16, x.data(), x.data(), x.data(),
+                                                  out.data(), squares.data(), 8, 8, 8),
+                  std::invalid_argument);
+}
