@@ -7,29 +7,24 @@
 namespace fusebench::kernels::cuda {
 namespace {
 
-/// `Vectors` promises aligned bases and n % 8 == 0; otherwise `vectors` says it.
-template <typename T, bool Vectors, bool Squares>
+/// `vectors`: bases are aligned and n % 8 == 0.
+template <typename T>
 struct ResidualEpilogue {
   using Column = std::int64_t;
-  struct Row {
-    int row;
-  };
+  using Row = std::int64_t;  ///< its first element
   using Operands = Pack<T, 8>;
-
-  using ChunksAhead = std::integral_constant<int, 8>;
 
   const T* residual;
   T* out;
   std::int64_t n;
   bool vectors;
-  float* squares;  ///< with Squares alone: of the stored values, [m, ceil(n / kSquaresColumns)]
 
   __device__ Column column(std::int64_t col) const { return col; }
-  __device__ Row row(std::int64_t row) const { return {static_cast<int>(row)}; }
+  __device__ Row row(std::int64_t row) const { return row * n; }
 
   __device__ __forceinline__ Operands fetch(Row row, Column col) const {
-    const T* source = residual + row.row * n + col;
-    if (Vectors || vectors) return load_pack<8>(source);
+    const T* source = residual + row + col;
+    if (vectors) return load_pack<8>(source);
     Operands operands{};
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
@@ -38,37 +33,88 @@ struct ResidualEpilogue {
     return operands;
   }
 
-  __device__ __forceinline__ float store(Row row, Column col, const Operands& operands,
-                                         const float (&values)[8]) const {
-    float sums[8], squared = 0.0f;
+  __device__ __forceinline__ void store(Row row, Column col, const Operands& operands, const float (&values)[8]) const {
+    float sums[8];
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      sums[i] = values[i] + operands[i];
-      if constexpr (Squares) {
-        const float stored = to_float(from_float<T>(sums[i]));
-        squared = fmaf(stored, stored, squared);
-      }
-    }
-    store_elements(out + row.row * n + col, sums, Vectors || vectors, n - col);
-    return squared;
-  }
-
-  __device__ __forceinline__ void store_squares(Row row, int part, float sum) const requires Squares {
-    squares[row.row * ceil_div<std::int64_t>(n, kSquaresColumns) + part] = sum;
+    for (int i = 0; i < 8; ++i) sums[i] = values[i] + operands[i];
+    store_elements(out + row + col, sums, vectors, n - col);
   }
 };
 
-template <bool Squares>
+/// The Hopper product's; vectors alone.
+template <typename T>
+struct ResidualTile {
+  using Column = int;
+  struct Row {
+    int row;
+  };
+  using Operands = Pack<T, 8>;
+  enum { kChunksAhead = 8, kOutputs = 8 };
+
+  CUtensorMap out;
+  const T* residual;
+  std::int64_t n;
+
+  __device__ Column column(int col) const { return col; }
+  __device__ Row row(int row) const { return {row}; }
+  __device__ __forceinline__ Operands fetch(Row row, Column col) const {
+    return load_pack<8>(residual + row.row * n + col);
+  }
+  template <typename Stage>
+  __device__ __forceinline__ void put(Row, Column, const Operands& operands, const float (&values)[8], int own,
+                                      const Stage& stage) const {
+    float sums[8];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sums[i] = values[i] + operands[i];
+    stage(own, sums);
+  }
+  __device__ BoxTarget target(int row, int col) const { return {out, row, col}; }
+};
+
+/// The same with the sums of squares of what is stored, [m, ceil(n / kSquaresColumns)].
+template <typename T>
+struct ResidualSquaresTile : ResidualTile<T> {
+  using typename ResidualTile<T>::Column, typename ResidualTile<T>::Row, typename ResidualTile<T>::Operands;
+
+  enum { kChunksAhead = 3 };  ///< what registers are left for
+
+  float* squares;
+
+  template <typename Stage>
+  __device__ __forceinline__ float put(Row row, Column col, const Operands& operands, const float (&values)[8], int own,
+                                       const Stage& stage) const {
+    float sum = 0.0f;
+    ResidualTile<T>::put(row, col, operands, values, own, [&](int at, const float(&results)[8]) {
+      stage(at, results);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const float stored = to_float(from_float<T>(results[i]));
+        sum = fmaf(stored, stored, sum);
+      }
+    });
+    return sum;
+  }
+  __device__ __forceinline__ void store_squares(Row row, int part, float sum) const {
+    squares[row.row * ceil_div<std::int64_t>(this->n, kSquaresColumns) + part] = sum;
+  }
+};
+
+/// `squares` is null where nobody asks for them.
 void launch(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* weight, const void* residual,
             void* out, float* squares, std::int64_t m, std::int64_t n, std::int64_t k) {
-  require_32_bits({m, n});
   dispatch_half(dtype, [&]<typename T>() {
+    const T* rows = static_cast<const T*>(a);
+    const T* weights = static_cast<const T*>(weight);
+    const T* added = static_cast<const T*>(residual);
     const bool vectors = n % 8 == 0 && is_aligned_16(residual) && is_aligned_16(out);
-    launch_product(
-        exec, kernel, static_cast<const T*>(a), static_cast<const T*>(weight), m, n, k, vectors, [&]<bool Vectors>() {
-          return ResidualEpilogue < T, Vectors,
-                 Squares && Vectors > {static_cast<const T*>(residual), static_cast<T*>(out), n, vectors, squares};
-        });
+    if (kernel != GemmKernel::hopper) {
+      return launch_product(exec, kernel, rows, weights, m, n, k,
+                            ResidualEpilogue<T>{added, static_cast<T*>(out), n, vectors});
+    }
+    if (!is_aligned_16(residual)) throw std::invalid_argument("the Hopper product reads an aligned residual alone");
+    const ResidualTile<T> tile{output_map(dtype, out, m, n), added, n};
+    if (squares == nullptr) return launch_hopper(exec, rows, weights, m, n, k, tile);
+    launch_hopper(exec, rows, weights, m, n, k, ResidualSquaresTile<T>{tile, squares});
   });
 }
 
@@ -76,13 +122,13 @@ void launch(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, con
 
 void product_residual(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* weight,
                       const void* residual, void* out, std::int64_t m, std::int64_t n, std::int64_t k) {
-  launch<false>(exec, kernel, dtype, a, weight, residual, out, nullptr, m, n, k);
+  launch(exec, kernel, dtype, a, weight, residual, out, nullptr, m, n, k);
 }
 
 void product_residual(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* weight,
                       const void* residual, void* out, float* squares, std::int64_t m, std::int64_t n, std::int64_t k) {
   if (kernel != GemmKernel::hopper) throw std::invalid_argument("the Hopper product alone sums squares");
-  launch<true>(exec, kernel, dtype, a, weight, residual, out, squares, m, n, k);
+  launch(exec, kernel, dtype, a, weight, residual, out, squares, m, n, k);
 }
 
 }  // namespace fusebench::kernels::cuda

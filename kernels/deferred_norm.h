@@ -1,6 +1,7 @@
-// RMSNorm deferred behind the product that takes its result: a row's 1 / sqrt(mean(x²) + eps) commutes with the product,
-// so the product takes x as it is and its epilogue multiplies the row. The norm's weight is folded into the product's
-// own. So the normalised rows are neither written nor read, and the sums of squares come from the product before.
+// RMSNorm deferred behind the product that takes its result: a row's 1 / sqrt(mean(x²) + eps) commutes with the
+// product, so the product takes x as it is and its epilogue multiplies the row. The norm's weight is folded into the
+// product's own. So the normalised rows are neither written nor read, and the sums of squares come from the product
+// before.
 //
 // CUDA alone, by GemmKernel::hopper; tensors are dense and row-major in `dtype`, fp16 or bf16, unless typed float.
 #pragma once

@@ -43,6 +43,14 @@ struct QkvShape {
   }
 };
 
+/// What GemmKernel::hopper's rotated heads need: it stores 64 rows of 64 columns at once.
+constexpr bool hopper_takes(const QkvShape& shape) {
+  const bool rows_are_neighbours = shape.rows == shape.seq || shape.seq % 64 == 0 ||
+                                   (shape.kv_rows.capacity == shape.seq && shape.kv_rows.past == 0);
+  const bool positions_fit = shape.seq * shape.head_dim <= INT32_MAX;
+  return (shape.head_dim == 64 || shape.head_dim == 128) && rows_are_neighbours && positions_fit;
+}
+
 struct Fused {
   // y = x / sqrt(mean(x²) + eps) · weight: one pass, the row stays on chip
   void (*rmsnorm)(const Exec&, DType, const void* x, const void* weight, float eps, void* y, std::int64_t rows,

@@ -12,10 +12,7 @@
 // - `Column column(col)`: where eight neighbouring columns from `col`, a multiple of 8, belong; asked once a tile,
 // - `Row row(row)`: where a row belongs; asked once for all its columns that a thread has,
 // - `Operands fetch(row, column)`: what it reads besides the product, before the product's values are at hand,
-// - `void store(row, column, operands, values)`: takes eight fp32 values of a row, four pairs of neighbouring columns;
-//   in the Hopper kernel it may return the sum of the squares of what it stores, and `void store_squares(row, part,
-//   sum)` takes them for kSquaresColumns columns each,
-// - type `ChunksAhead`: of how many of its groups of eight a thread of the Hopper kernel keeps operands.
+// - `void store(row, column, operands, values)`: takes eight fp32 values of a row, four pairs of neighbouring columns.
 // It is called for rows < m and columns that start below n; the last ones of the eight may lie beyond n.
 #pragma once
 

@@ -3,8 +3,8 @@
 //
 // One block stays on each multiprocessor and takes tile after tile. Its first warpgroup is the producer: one thread
 // keeps a ring of shared-memory stages filled by TMA, running ahead into the next tile. The two others are consumers:
-// each multiplies 64 of the tile's 128 rows by wgmma, straight from the stages, and hands its accumulators to the
-// epilogue while the producer already fills the ring for the next tile.
+// each multiplies 64 of the tile's 128 rows by wgmma, straight from the stages. Its epilogue puts results into a
+// staging buffer, from which TMA stores them while the consumer multiplies the next tile.
 //
 // Two blocks form a cluster. Their tiles lie one above the other, so that both need the same rows of the weight: each
 // loads one half of them and TMA delivers it to both, which halves what the weight costs of L2.
@@ -46,7 +46,10 @@ struct HopperTile {
   static constexpr int consumers = m / 64;  ///< warpgroups
   static constexpr int threads = 128 * (1 + consumers);
   static constexpr int a_bytes = m * k * 2, weight_bytes = n * k * 2, stage_bytes = a_bytes + weight_bytes;
-  static constexpr int barriers_offset = stages * stage_bytes;
+  static constexpr int box_columns = 64, box_bytes = 64 * box_columns * 2;  ///< of a consumer's results, in one store
+  static constexpr int staging_columns = 2 * box_columns, staging_bytes = 2 * box_bytes;  ///< a consumer's
+  static constexpr int staging_offset = stages * stage_bytes;
+  static constexpr int barriers_offset = staging_offset + consumers * staging_bytes;
   static constexpr int shared_bytes = hopper::kAlignBytes + barriers_offset + 2 * stages * 8;
 
   static_assert(n / cluster % kPermutedRows == 0);
@@ -85,21 +88,40 @@ class TileSchedule {
   int tall_, wide_, next_, step_;
 };
 
-/// What a thread hands to the epilogue: eight columns of each 32, in two rows of its warp's 16.
-template <typename Tile, typename Epilogue>
-class WarpTile {
+/// A matrix [rows, cols] of results. Throws std::invalid_argument where its base or rows are not aligned.
+inline CUtensorMap output_map(DType dtype, void* base, std::int64_t rows, std::int64_t cols) {
+  return matrix_map(dtype, base, rows, cols, 64);
+}
+
+/// Where a box of results goes.
+struct BoxTarget {
+  const CUtensorMap& map;
+  int row, col;
+};
+
+/// A consumer's 64 rows of a tile on their way out, as a thread sees them: eight columns of each 32, in two rows of its
+/// warp's 16. For this kernel an epilogue is a value with the members `column`, `row` and `fetch` of kernels/gemm.cuh,
+/// and
+/// - `kChunksAhead`: of how many of its groups of eight a thread keeps operands,
+/// - `kOutputs`: how many results eight columns of the product become, 8 or 4,
+/// - `put(row, column, operands, values, own, stage)`: calls stage(col, results) with arrays of 4 or 8 neighbouring
+///   results; columns count from the staging buffer's first, and `own` is where this thread's would be in their order,
+/// - `BoxTarget target(row, col)`: where the box belongs whose first result comes from this row and column,
+/// - optionally `store_squares(row, part, sum)`, which takes the sums of what `put` then returns over kSquaresColumns.
+template <typename T, typename Tile, typename Epilogue>
+class ConsumerTile {
  public:
-  __device__ WarpTile(const Epilogue& epilogue, int first_row, int first_col, int m, int n)
+  __device__ ConsumerTile(const Epilogue& epilogue, std::uint32_t staging, int warpgroup, int first_row, int first_col,
+                          int m, int n)
       : epilogue_(epilogue),
-        col_(first_col + static_cast<int>(threadIdx.x) % 4 * 8),
-        n_(n),
-        full_(first_row + 16 <= m && first_col + Tile::n <= n) {
+        staging_(staging),
+        barrier_(1 + warpgroup),
+        first_row_(first_row),
+        first_col_(first_col),
+        m_(m),
+        n_(n) {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int row = first_row + static_cast<int>(threadIdx.x) % 32 / 4 + half * 8;
-      in_rows_[half] = row < m;
-      rows_[half] = epilogue.row(min(row, m - 1));
-    }
+    for (int half = 0; half < 2; ++half) rows_[half] = epilogue.row(min(row_at(half), m - 1));
   }
 
   /// Keeps the compiler from putting off until it is used what the constructor has found out.
@@ -114,29 +136,44 @@ class WarpTile {
     for (int chunk = 0; chunk < ahead; ++chunk) fetch(chunk);
   }
 
-  /// Without a branch where all is inside, so that one chunk's instructions fill another's gaps.
   __device__ __forceinline__ void store(const float (&accumulators)[Tile::n / 2]) {
-    if (full_) {
-      store_chunks<true>(accumulators);
-    } else {
-      store_chunks<false>(accumulators);
+#pragma unroll
+    for (int first = 0; first < chunks; first += staged_chunks) {
+      if (is_leader()) hopper::tma_wait_read();
+      hopper::named_sync(barrier_, 128);
+      stage(first, accumulators);
+      hopper::fence_for_tma();
+      hopper::named_sync(barrier_, 128);
+      if (is_leader()) store_boxes(first_col_ + first * 32);
     }
   }
 
+  /// For the thread that has started stores.
+  __device__ __forceinline__ static bool is_leader() { return threadIdx.x % 128 == 0; }
+
  private:
   static constexpr int chunks = Tile::n / 32;
-  static constexpr int ahead = std::min(Epilogue::ChunksAhead::value, chunks);
+  static constexpr int ahead = std::min<int>(Epilogue::kChunksAhead, chunks);
+  static constexpr int box_source = Tile::box_columns * 8 / Epilogue::kOutputs;  ///< columns of the product in a box
+  static constexpr int staged_chunks = std::min(2 * box_source / 32, chunks);
   static constexpr bool sums_squares = requires(const Epilogue& e, const typename Epilogue::Row& row) {
     e.store_squares(row, 0, 0.0f);
   };
   static_assert(Tile::n % kSquaresColumns == 0);
 
+  __device__ __forceinline__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
+  /// In the consumer's 64.
+  __device__ __forceinline__ static int row_in_box(int half) {
+    return static_cast<int>(threadIdx.x) % 128 / 32 * 16 + lane() / 4 + half * 8;
+  }
+  __device__ __forceinline__ int row_at(int half) const { return first_row_ + row_in_box(half); }
+  __device__ __forceinline__ int col_at(int chunk) const { return first_col_ + chunk * 32 + lane() % 4 * 8; }
   __device__ __forceinline__ bool is_inside(int chunk, int half) const {
-    return full_ || (in_rows_[half] && col_ + chunk * 32 < n_);
+    return row_at(half) < m_ && col_at(chunk) < n_;
   }
 
   __device__ __forceinline__ void fetch(int chunk) {
-    const typename Epilogue::Column column = epilogue_.column(col_ + chunk * 32);
+    const typename Epilogue::Column column = epilogue_.column(col_at(chunk));
     columns_[chunk % ahead] = column;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -144,25 +181,31 @@ class WarpTile {
     }
   }
 
-  template <bool Full>
-  __device__ __forceinline__ void store_chunks(const float (&accumulators)[Tile::n / 2]) {
-    if constexpr (Full) full_ = true;
+  /// Chunks from `first` on to the staging buffer: boxes of 64 columns, one behind the other, swizzled as TMA reads
+  /// them.
+  __device__ __forceinline__ void stage(int first, const float (&accumulators)[Tile::n / 2]) {
     float squares[2] = {};
 #pragma unroll
-    for (int chunk = 0; chunk < chunks; ++chunk) {
+    for (int chunk = first; chunk < first + staged_chunks; ++chunk) {
       const typename Epilogue::Column column = columns_[chunk % ahead];
       const typename Epilogue::Operands operands[2] = {operands_[chunk % ahead][0], operands_[chunk % ahead][1]};
       if (chunk + ahead < chunks) fetch(chunk + ahead);
+      const int own = ((chunk - first) * 32 + lane() % 4 * 8) * Epilogue::kOutputs / 8;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         float values[8];
 #pragma unroll
         for (int i = 0; i < 8; ++i) values[i] = accumulators[chunk * 16 + i / 2 * 4 + half * 2 + i % 2];
-        if (!is_inside(chunk, half)) continue;
+        const std::uint32_t row = staging_ + row_in_box(half) * Tile::box_columns * 2;
+        const auto store = [&](int col, const auto& results) {
+          const int box = col / Tile::box_columns, pack = col % Tile::box_columns / 8;
+          hopper::store_shared<T>(row + box * Tile::box_bytes + (pack ^ lane() / 4) * 16 + col % 8 * 2, results);
+        };
         if constexpr (sums_squares) {
-          squares[half] += epilogue_.store(rows_[half], column, operands[half], values);
+          const float sum = epilogue_.put(rows_[half], column, operands[half], values, own, store);
+          if (is_inside(chunk, half)) squares[half] += sum;
         } else {
-          epilogue_.store(rows_[half], column, operands[half], values);
+          epilogue_.put(rows_[half], column, operands[half], values, own, store);
         }
       }
       if constexpr (sums_squares) {
@@ -171,22 +214,32 @@ class WarpTile {
     }
   }
 
-  /// The row's sums over the columns up to the chunk's last, which begin anew.
+  /// The rows' sums over the columns up to the chunk's last, which begin anew.
   __device__ __forceinline__ void store_squares(int chunk, float (&squares)[2]) const {
-    const int part = (col_ + chunk * 32) / static_cast<int>(kSquaresColumns);
+    const int part = (first_col_ + chunk * 32) / static_cast<int>(kSquaresColumns);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float sum = reduce_quad(squares[half], [](float a, float b) { return a + b; });
-      const bool writes = threadIdx.x % 4 == 0 && in_rows_[half] && part * kSquaresColumns < n_;
+      const bool writes = lane() % 4 == 0 && row_at(half) < m_ && part * kSquaresColumns < n_;
       if (writes) epilogue_.store_squares(rows_[half], part, sum);
       squares[half] = 0.0f;
     }
   }
 
+  __device__ __forceinline__ void store_boxes(int col) const {
+    if (first_row_ >= m_) return;
+#pragma unroll
+    for (int box = 0; box < staged_chunks * 32 / box_source; ++box, col += box_source) {
+      if (col >= n_) break;
+      const BoxTarget target = epilogue_.target(first_row_, col);
+      hopper::tma_store(target.map, target.row, target.col, staging_ + box * Tile::box_bytes);
+    }
+    hopper::tma_commit();
+  }
+
   const Epilogue& epilogue_;
-  int col_, n_;
-  bool full_;  ///< the warp's tile
-  bool in_rows_[2];
+  std::uint32_t staging_;
+  int barrier_, first_row_, first_col_, m_, n_;
   typename Epilogue::Row rows_[2];
   typename Epilogue::Column columns_[ahead];
   typename Epilogue::Operands operands_[ahead][2];
@@ -199,19 +252,26 @@ struct Ring {
 
   __device__ __forceinline__ std::uint32_t a(int stage) const { return base + stage * Tile::stage_bytes; }
   __device__ __forceinline__ std::uint32_t weight(int stage) const { return a(stage) + Tile::a_bytes; }
+  __device__ __forceinline__ std::uint32_t staging(int warpgroup) const {
+    return base + Tile::staging_offset + warpgroup * Tile::staging_bytes;
+  }
   __device__ __forceinline__ std::uint32_t full(int stage) const { return base + Tile::barriers_offset + stage * 16; }
   __device__ __forceinline__ std::uint32_t empty(int stage) const { return full(stage) + 8; }
 };
 
+/// With `turns` every other tile's slices come from the last to the first: what the tiles of one round have read last
+/// is in L2 when those of the next ask for it.
 template <typename Tile>
 __device__ __forceinline__ void produce(const Ring<Tile> ring, const CUtensorMap& a_map, const CUtensorMap& weight_map,
-                                        int m, int n, int slices, int rank) {
+                                        int m, int n, int slices, bool turns, int rank) {
   constexpr int part = Tile::n / Tile::cluster;  // rows of the weight that this block loads for the cluster
   constexpr std::uint16_t all = (1 << Tile::cluster) - 1;
   TileSchedule<Tile> schedule(m, n);
   RingPlace<Tile::stages> place;
-  for (int row, col; schedule.take(row, col);) {
-    for (int slice = 0; slice < slices; ++slice, place.advance()) {
+  bool backwards = false;
+  for (int row, col; schedule.take(row, col); backwards ^= turns) {
+    for (int i = 0; i < slices; ++i, place.advance()) {
+      const int slice = backwards ? slices - 1 - i : i;
       hopper::barrier_wait(ring.empty(place.stage), place.parity ^ 1);  // at once in the ring's first round
       hopper::barrier_arrive_expect(ring.full(place.stage), Tile::stage_bytes);
       hopper::tma_load(ring.a(place.stage), a_map, row + rank * Tile::m, slice * Tile::k, ring.full(place.stage));
@@ -226,7 +286,6 @@ template <typename T, typename Tile, typename Epilogue>
 __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& epilogue, int m, int n, int slices,
                                         int rank) {
   const int warpgroup = hopper::uniform(static_cast<int>(threadIdx.x) / 128 - 1);
-  const int warp = static_cast<int>(threadIdx.x) % 128 / 32;
   const int thread = static_cast<int>(threadIdx.x) % 128;
   const auto release = [&](int stage) {
     if (thread < Tile::cluster) hopper::barrier_arrive(ring.empty(stage), thread);
@@ -251,7 +310,8 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
   while (has_tile) {
     multiply(false);
     // All that needs no accumulators is found out here, while they are computed.
-    WarpTile<Tile, Epilogue> out(epilogue, row + rank * Tile::m + warpgroup * 64 + warp * 16, col, m, n);
+    ConsumerTile<T, Tile, Epilogue> out(epilogue, ring.staging(warpgroup), warpgroup,
+                                        row + rank * Tile::m + warpgroup * 64, col, m, n);
     has_tile = schedule.take(row, col);
     out.settle();
     int reading = place.stage;
@@ -268,13 +328,15 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
     release(reading);
     out.store(accumulators);
   }
+  if (ConsumerTile<T, Tile, Epilogue>::is_leader()) hopper::tma_wait();
 }
 
 template <typename T, typename Tile, typename Epilogue>
 __global__ void __launch_bounds__(Tile::threads, 1)
     gemm_hopper([[maybe_unused]] const __grid_constant__ CUtensorMap a_map,
                 [[maybe_unused]] const __grid_constant__ CUtensorMap weight_map, [[maybe_unused]] int m,
-                [[maybe_unused]] int n, [[maybe_unused]] int slices, [[maybe_unused]] Epilogue epilogue) {
+                [[maybe_unused]] int n, [[maybe_unused]] int slices, [[maybe_unused]] bool turns,
+                [[maybe_unused]] const __grid_constant__ Epilogue epilogue) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ unsigned char unaligned[];
   const Ring<Tile> ring{hopper::aligned(shared_address(unaligned))};
@@ -294,7 +356,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
 
   if (warp < 4) {
     hopper::shrink_registers<40>();
-    if (threadIdx.x == 0) produce<Tile>(ring, a_map, weight_map, m, n, slices, rank);
+    if (threadIdx.x == 0) produce<Tile>(ring, a_map, weight_map, m, n, slices, turns, rank);
   } else {
     hopper::grow_registers<232>();
     consume<T>(ring, epilogue, m, n, slices, rank);
@@ -324,9 +386,11 @@ void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int
   const CUtensorMap weight_map = permuted_map(dtype, weight, n, k, Tile::n / Tile::cluster);
   const std::int64_t tiles = cluster_tiles_of<Tile>(m, n);
   if (tiles > INT32_MAX / 2) throw std::invalid_argument("a product of over 2^30 tiles");
+  // Where a round's operands exceed L2 there is little to be found there, and turning was measured to cost 1%.
+  const bool turns = 2 * Tile::group_rows * k * 2 <= device_attribute(cudaDevAttrL2CacheSize);
   launch_hopper_kernel(exec, gemm_hopper<T, Tile, Epilogue>, std::min(tiles, clusters<Tile>()) * Tile::cluster,
                        Tile::threads, Tile::shared_bytes, Tile::cluster, a_map, weight_map, static_cast<int>(m),
-                       static_cast<int>(n), static_cast<int>(ceil_div<std::int64_t>(k, Tile::k)), epilogue);
+                       static_cast<int>(n), static_cast<int>(ceil_div<std::int64_t>(k, Tile::k)), turns, epilogue);
 }
 
 /// The larger tile loads less for each FLOP; the smaller leaves fewer multiprocessors idle.

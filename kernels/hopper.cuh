@@ -12,6 +12,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "kernels/mma.cuh"
+
 namespace fusebench::kernels::cuda::hopper {
 
 constexpr int kAlignBytes = 1024;  ///< of an operand in shared memory
@@ -143,6 +145,38 @@ __device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap
         "l"(address), "r"(x), "r"(0), "r"(v), "r"(barrier)
         : "memory");
   }
+}
+
+/// Ordinary writes to shared memory, which TMA is to read next: each writer says this before the barrier between them.
+__device__ __forceinline__ void fence_for_tma() { asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory"); }
+
+/// Copies a box from `shared` to (row, col) in the map's tensor; what lies outside is left out. A thread's stores form
+/// groups, each ended by tma_commit.
+__device__ __forceinline__ void tma_store(const CUtensorMap& map, int row, int col, std::uint32_t shared) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];\n" ::"l"(
+                   reinterpret_cast<std::uint64_t>(&map)),
+               "r"(col), "r"(row), "r"(shared)
+               : "memory");
+}
+__device__ __forceinline__ void tma_commit() { asm volatile("cp.async.bulk.commit_group;\n" ::: "memory"); }
+/// Until shared memory has been read by all of the thread's groups.
+__device__ __forceinline__ void tma_wait_read() { asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory"); }
+/// Until they have been written.
+__device__ __forceinline__ void tma_wait() { asm volatile("cp.async.bulk.wait_group 0;\n" ::: "memory"); }
+
+/// Rounds 4 or 8 floats to neighbours in shared memory, by one store.
+template <typename T>
+__device__ __forceinline__ void store_shared(std::uint32_t shared, const float (&values)[4]) {
+  asm volatile("st.shared.v2.b32 [%0], {%1, %2};\n" ::"r"(shared), "r"(pack<T>(values[0], values[1])),
+               "r"(pack<T>(values[2], values[3]))
+               : "memory");
+}
+template <typename T>
+__device__ __forceinline__ void store_shared(std::uint32_t shared, const float (&values)[8]) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"r"(shared), "r"(pack<T>(values[0], values[1])),
+               "r"(pack<T>(values[2], values[3])), "r"(pack<T>(values[4], values[5])),
+               "r"(pack<T>(values[6], values[7]))
+               : "memory");
 }
 
 // --- named barriers of whole warps; 0 is __syncthreads' ---

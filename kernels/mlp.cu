@@ -8,41 +8,60 @@
 namespace fusebench::kernels::cuda {
 namespace {
 
-/// `Vectors` promises an aligned y and hidden % 4 == 0; otherwise `vectors` says it.
-template <typename T, bool Vectors>
+/// Four hidden units of four pairs, each value times `factor`.
+template <typename T>
+__device__ __forceinline__ void gate(const float (&pairs)[8], float factor, float (&gated)[4]) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) gated[i] = silu<T>(pairs[2 * i] * factor) * (pairs[2 * i + 1] * factor);
+}
+
+/// `vectors`: y is aligned and hidden % 4 == 0.
+template <typename T>
 struct SwigluEpilogue {
   using Column = std::int64_t;  ///< hidden unit of the first pair
-  struct Row {
-    int row;
-    float factor;
-  };
+  using Row = std::int64_t;     ///< its first element
   struct Operands {};
-
-  using ChunksAhead = std::integral_constant<int, 1>;
 
   T* y;
   std::int64_t hidden;
   bool vectors;
-  DeferredNorm norm = {};  ///< with Vectors alone
-  int dim = 1;
 
   __device__ Column column(std::int64_t col) const { return col / 2; }
-  __device__ Row row(std::int64_t row) const {
-    const auto small = static_cast<int>(row);
-    return {small, Vectors ? row_factor(norm, small, dim) : 1.0f};
-  }
-  __device__ Operands fetch(const Row&, Column) const { return {}; }
+  __device__ Row row(std::int64_t row) const { return row * hidden; }
+  __device__ Operands fetch(Row, Column) const { return {}; }
 
-  __device__ __forceinline__ void store(const Row& row, Column unit, Operands, const float (&values)[8]) const {
+  __device__ __forceinline__ void store(Row row, Column unit, Operands, const float (&values)[8]) const {
     float gated[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float gate = Vectors ? values[2 * i] * row.factor : values[2 * i];
-      const float up = Vectors ? values[2 * i + 1] * row.factor : values[2 * i + 1];
-      gated[i] = silu<T>(gate) * up;
-    }
-    store_elements(y + row.row * hidden + unit, gated, Vectors || vectors, hidden - unit);
+    gate<T>(values, 1.0f, gated);
+    store_elements(y + row + unit, gated, vectors, hidden - unit);
   }
+};
+
+/// The Hopper product's; vectors alone.
+template <typename T>
+struct SwigluTile {
+  using Column = int;
+  struct Row {
+    float factor;
+  };
+  struct Operands {};
+  enum { kChunksAhead = 1, kOutputs = 4 };
+
+  CUtensorMap y;
+  DeferredNorm norm;
+  int dim;
+
+  __device__ Column column(int col) const { return col; }
+  __device__ Row row(int row) const { return {row_factor(norm, row, dim)}; }
+  __device__ Operands fetch(Row, Column) const { return {}; }
+  template <typename Stage>
+  __device__ __forceinline__ void put(Row row, Column, Operands, const float (&values)[8], int own,
+                                      const Stage& stage) const {
+    float gated[4];
+    gate<T>(values, row.factor, gated);
+    stage(own, gated);
+  }
+  __device__ BoxTarget target(int row, int col) const { return {y, row, col / 2}; }
 };
 
 /// Row 2i of prepared [2 · hidden, k] is gate's row i, row 2i + 1 is up's.
@@ -58,14 +77,17 @@ __global__ void interleave_rows(const T* gate, const T* up, T* prepared, std::in
 
 void product_swiglu(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* prepared_weight,
                     DeferredNorm norm, void* y, std::int64_t m, std::int64_t hidden, std::int64_t k) {
-  require_hopper_for(norm, kernel);
-  require_32_bits({m, k});
   dispatch_half(dtype, [&]<typename T>() {
+    const T* rows = static_cast<const T*>(a);
+    const T* weights = static_cast<const T*>(prepared_weight);
+    if (kernel == GemmKernel::hopper) {
+      const SwigluTile<T> tile{output_map(dtype, y, m, hidden), norm, static_cast<int>(k)};
+      return launch_hopper(exec, rows, weights, m, 2 * hidden, k, tile);
+    }
+    require_no(norm);
     const bool vectors = hidden % 4 == 0 && is_aligned_16(y);
-    launch_product(exec, kernel, static_cast<const T*>(a), static_cast<const T*>(prepared_weight), m, 2 * hidden, k,
-                   vectors, [&]<bool Vectors>() {
-                     return SwigluEpilogue<T, Vectors>{static_cast<T*>(y), hidden, vectors, norm, static_cast<int>(k)};
-                   });
+    launch_product(exec, kernel, rows, weights, m, 2 * hidden, k,
+                   SwigluEpilogue<T>{static_cast<T*>(y), hidden, vectors});
   });
 }
 

@@ -8,8 +8,26 @@
 namespace fusebench::kernels::cuda {
 namespace {
 
-/// `Vectors` promises aligned bases and head_dim % 8 == 0; otherwise `vectors` says it.
-template <typename T, bool Vectors>
+/// cos and sin of four pairs.
+struct Phases {
+  float4 cos, sin;
+};
+
+/// Four pairs (a, b) to (a · cos - b · sin, a · sin + b · cos), each value times `factor`.
+__device__ __forceinline__ void rotate(const Phases& phases, const float (&values)[8], float factor, float (&first)[4],
+                                       float (&second)[4]) {
+  const float c[4] = {phases.cos.x, phases.cos.y, phases.cos.z, phases.cos.w};
+  const float s[4] = {phases.sin.x, phases.sin.y, phases.sin.z, phases.sin.w};
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const float a = values[2 * i] * factor, b = values[2 * i + 1] * factor;
+    first[i] = a * c[i] - b * s[i];
+    second[i] = a * s[i] + b * c[i];
+  }
+}
+
+/// `vectors`: bases are aligned and head_dim % 8 == 0.
+template <typename T>
 struct RopeEpilogue {
   /// Where eight columns begin: all eight in one head when `vectors`, otherwise each pair is located by itself.
   struct Column {
@@ -20,15 +38,10 @@ struct RopeEpilogue {
     bool rotated, cached;
   };
   struct Row {
-    int row, cached_row;
-    int phase;  ///< of its position, in cos and sin
-    float factor;
+    std::int64_t row, cached_row;
+    std::int64_t phase;  ///< of its position, in cos and sin
   };
-  struct Operands {
-    float4 cos, sin;
-  };
-
-  using ChunksAhead = std::integral_constant<int, 2>;
+  using Operands = Phases;
 
   const float* cos;
   const float* sin;
@@ -37,7 +50,6 @@ struct RopeEpilogue {
   T* v;
   QkvShape shape;
   bool vectors;
-  DeferredNorm norm = {};  ///< with Vectors alone
 
   __device__ __forceinline__ Column column(std::int64_t col) const {
     // 32 bits, since a division of 64 takes a hundred instructions.
@@ -51,26 +63,18 @@ struct RopeEpilogue {
   }
 
   __device__ __forceinline__ Row row(std::int64_t row) const {
-    const auto position = static_cast<unsigned>(row) % static_cast<unsigned>(shape.seq);
-    return {static_cast<int>(row), static_cast<int>(shape.kv_rows(row)),
-            static_cast<int>(position) * static_cast<int>(shape.head_dim / 2),
-            Vectors ? row_factor(norm, static_cast<int>(row), static_cast<int>(shape.dim)) : 1.0f};
+    return {row, shape.kv_rows(row), row % shape.seq * (shape.head_dim / 2)};
   }
 
   __device__ __forceinline__ Operands fetch(const Row& row, const Column& place) const {
-    if (!(Vectors || vectors) || !place.rotated) return {};
-    const int phase = row.phase + place.element / 2;
-    return {__ldg(reinterpret_cast<const float4*>(cos + phase)), __ldg(reinterpret_cast<const float4*>(sin + phase))};
+    if (!vectors || !place.rotated) return {};
+    const std::int64_t phase = row.phase + place.element / 2;
+    return {*reinterpret_cast<const float4*>(cos + phase), *reinterpret_cast<const float4*>(sin + phase)};
   }
 
   __device__ __forceinline__ void store(const Row& row, const Column& place, const Operands& operands,
                                         const float (&values)[8]) const {
-    if constexpr (Vectors) {
-      float scaled[8];
-#pragma unroll
-      for (int i = 0; i < 8; ++i) scaled[i] = values[i] * row.factor;
-      store_head_part(row, place, operands, scaled);
-    } else if (vectors) {
+    if (vectors) {
       store_head_part(row, place, operands, values);
     } else {
       store_pairs(row, place, values);
@@ -79,21 +83,15 @@ struct RopeEpilogue {
 
  private:
   __device__ __forceinline__ static T* head_at(const Row& row, const Column& place) {
-    return place.head + static_cast<std::int64_t>(place.cached ? row.cached_row : row.row) * place.row_pitch;
+    return place.head + (place.cached ? row.cached_row : row.row) * place.row_pitch;
   }
 
   __device__ __forceinline__ void store_head_part(const Row& row, const Column& place, const Operands& operands,
                                                   const float (&values)[8]) const {
     T* head = head_at(row, place);
     if (!place.rotated) return store_elements(head + place.element, values, true, 8);
-    const float c[4] = {operands.cos.x, operands.cos.y, operands.cos.z, operands.cos.w};
-    const float s[4] = {operands.sin.x, operands.sin.y, operands.sin.z, operands.sin.w};
     float first[4], second[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      first[i] = values[2 * i] * c[i] - values[2 * i + 1] * s[i];
-      second[i] = values[2 * i] * s[i] + values[2 * i + 1] * c[i];
-    }
+    rotate(operands, values, 1.0f, first, second);
     if (shape.pairing == Pairing::half) {
       store_elements(head + place.element / 2, first, true, 4);
       store_elements(head + shape.head_dim / 2 + place.element / 2, second, true, 4);
@@ -130,7 +128,7 @@ struct RopeEpilogue {
     }
   }
 
-  __device__ __forceinline__ void store_pair(T* head, int phase, const Column& place, float a, float b) const {
+  __device__ __forceinline__ void store_pair(T* head, std::int64_t phase, const Column& place, float a, float b) const {
     if (!place.rotated) {
       head[place.element] = from_float<T>(a);
       head[place.element + 1] = from_float<T>(b);
@@ -142,6 +140,75 @@ struct RopeEpilogue {
     head[halves ? pair : place.element] = from_float<T>(a * c - b * s);
     head[halves ? pair + half : place.element + 1] = from_float<T>(a * s + b * c);
   }
+};
+
+/// The Hopper product's: head_dim is 64 or 128, so that a staging buffer holds whole heads, and 64 rows of a consumer
+/// are neighbours in a cache.
+template <typename T>
+struct RopeTile {
+  struct Column {
+    int phase;  ///< of the first pair, beside the row's
+    bool rotated;
+  };
+  struct Row {
+    int phase;  ///< of its position, in cos and sin
+    float factor;
+  };
+  using Operands = Phases;
+  enum { kChunksAhead = 2, kOutputs = 8 };
+
+  CUtensorMap q, k, v;
+  const float* cos;
+  const float* sin;
+  QkvShape shape;
+  DeferredNorm norm;
+
+  __device__ __forceinline__ Column column(int col) const {
+    return {(col & head_mask()) / 2, col < q_columns() + kv_columns()};
+  }
+  __device__ __forceinline__ Row row(int row) const {
+    const auto position = static_cast<unsigned>(row) % static_cast<unsigned>(shape.seq);
+    return {static_cast<int>(position) * (head_mask() + 1) / 2, row_factor(norm, row, static_cast<int>(shape.dim))};
+  }
+  __device__ __forceinline__ Operands fetch(const Row& row, const Column& column) const {
+    if (!column.rotated) return {};
+    const int phase = row.phase + column.phase;
+    return {__ldg(reinterpret_cast<const float4*>(cos + phase)), __ldg(reinterpret_cast<const float4*>(sin + phase))};
+  }
+
+  template <typename Stage>
+  __device__ __forceinline__ void put(const Row& row, const Column& column, const Operands& operands,
+                                      const float (&values)[8], int own, const Stage& stage) const {
+    if (!column.rotated) {
+      float scaled[8];
+#pragma unroll
+      for (int i = 0; i < 8; ++i) scaled[i] = values[i] * row.factor;
+      return stage(own, scaled);
+    }
+    float first[4], second[4];
+    rotate(operands, values, row.factor, first, second);
+    if (shape.pairing == Pairing::half) {
+      const int element = own & head_mask(), head = own - element;
+      stage(head + element / 2, first);
+      stage(head + (head_mask() + 1) / 2 + element / 2, second);
+    } else {
+      const float pairs[8] = {first[0], second[0], first[1], second[1], first[2], second[2], first[3], second[3]};
+      stage(own, pairs);
+    }
+  }
+
+  __device__ __forceinline__ BoxTarget target(int row, int col) const {
+    if (col < q_columns()) return {q, row, col};
+    const auto cached = static_cast<int>(shape.kv_rows(row));
+    col -= q_columns();
+    if (col < kv_columns()) return {k, cached, col};
+    return {v, cached, col - kv_columns()};
+  }
+
+ private:
+  __device__ int head_mask() const { return static_cast<int>(shape.head_dim) - 1; }
+  __device__ int q_columns() const { return static_cast<int>(shape.heads * shape.head_dim); }
+  __device__ int kv_columns() const { return static_cast<int>(shape.kv_heads * shape.head_dim); }
 };
 
 /// prepared [columns, dim]: the rows of wq, wk and wv one after the other, q's and k's heads in the order of pairs.
@@ -174,16 +241,24 @@ __global__ void gather_rows(const T* wq, const T* wk, const T* wv, T* prepared, 
 void product_rope(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* prepared_weight,
                   DeferredNorm norm, const float* cos, const float* sin, void* q, void* k, void* v, QkvShape shape) {
   if (shape.head_dim % 2 != 0) throw std::invalid_argument("rope needs an even head_dim");
-  require_hopper_for(norm, kernel);
-  require_32_bits({shape.columns(), shape.rows, shape.kv_rows(shape.rows - 1), shape.seq * shape.head_dim, shape.dim});
+  if (shape.columns() > INT32_MAX) throw std::invalid_argument("q, k and v have over 2^31 columns");
   dispatch_half(dtype, [&]<typename T>() {
+    const T* rows = static_cast<const T*>(a);
+    const T* weights = static_cast<const T*>(prepared_weight);
     const bool vectors = shape.head_dim % 8 == 0 && is_aligned_16(cos) && is_aligned_16(sin) && is_aligned_16(q) &&
                          is_aligned_16(k) && is_aligned_16(v);
-    launch_product(exec, kernel, static_cast<const T*>(a), static_cast<const T*>(prepared_weight), shape.rows,
-                   shape.columns(), shape.dim, vectors, [&]<bool Vectors>() {
-                     return RopeEpilogue<T, Vectors>{
-                         cos, sin, static_cast<T*>(q), static_cast<T*>(k), static_cast<T*>(v), shape, vectors, norm};
-                   });
+    if (kernel == GemmKernel::hopper) {
+      if (!vectors || !hopper_takes(shape)) throw std::invalid_argument("the Hopper product cannot store such heads");
+      const std::int64_t cached = shape.kv_rows(shape.rows - 1) + 1, kv_columns = shape.kv_heads * shape.head_dim;
+      return launch_hopper(exec, rows, weights, shape.rows, shape.columns(), shape.dim,
+                           RopeTile<T>{output_map(dtype, q, shape.rows, shape.heads * shape.head_dim),
+                                       output_map(dtype, k, cached, kv_columns),
+                                       output_map(dtype, v, cached, kv_columns), cos, sin, shape, norm});
+    }
+    require_no(norm);
+    launch_product(
+        exec, kernel, rows, weights, shape.rows, shape.columns(), shape.dim,
+        RopeEpilogue<T>{cos, sin, static_cast<T*>(q), static_cast<T*>(k), static_cast<T*>(v), shape, vectors});
   });
 }
 

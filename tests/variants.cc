@@ -24,7 +24,7 @@ Variant dummy(const std::string& name, Backend backend = Backend::cpu) {
 }
 
 kernels::GemmKernel gemm(const Target& target, std::int64_t k, DType dtype = DType::fp16) {
-  return choose_gemm(target, KernelChoice::best, dtype, 64, 64, k, 64);
+  return choose_gemm(target, KernelChoice::best, dtype, 64, 64, k);
 }
 
 /// A plan's tensors and steps without what may differ between backends: kernels, and the bytes of an element.
@@ -167,17 +167,17 @@ TEST_CASE("a backend that the build lacks says so", "[variants]") {
 }
 
 TEST_CASE("on Hopper a product of more than one tile's rows may have its own kernel", "[variants]") {
-  const auto chosen = [](const Target& target, std::int64_t m, std::int64_t k = 64, std::int64_t run = 64,
-                         std::int64_t n = 64) {
-    return choose_gemm(target, KernelChoice::best, DType::bf16, m, n, k, run);
+  const auto chosen = [](const Target& target, std::int64_t m, std::int64_t k = 64, std::int64_t n = 64,
+                         bool stores = true) {
+    return choose_gemm(target, KernelChoice::best, DType::bf16, m, n, k, stores);
   };
   CHECK(chosen(kHopper, 129) == kernels::GemmKernel::hopper);
   CHECK(chosen(kHopper, 128) == kernels::GemmKernel::portable);
   CHECK(chosen(kHopper, 129, 60) == kernels::GemmKernel::portable_unaligned);
-  CHECK(chosen(kHopper, 129, 64, 60) == kernels::GemmKernel::portable);
-  CHECK(chosen(kHopper, 129, 64, 64, 72) == kernels::GemmKernel::portable);
+  CHECK(chosen(kHopper, 129, 64, 72) == kernels::GemmKernel::portable);
+  CHECK(chosen(kHopper, 129, 64, 64, false) == kernels::GemmKernel::portable);
   CHECK(chosen(kHopper, std::int64_t{1} << 31) == kernels::GemmKernel::portable);
-  CHECK(choose_gemm(kHopper, KernelChoice::portable, DType::bf16, 129, 64, 64, 64) == kernels::GemmKernel::portable);
+  CHECK(choose_gemm(kHopper, KernelChoice::portable, DType::bf16, 129, 64, 64) == kernels::GemmKernel::portable);
   Target other = kHopper;
   for (const int capability : {80, 89, 100, 120}) {
     other.compute_capability = capability;

@@ -74,11 +74,11 @@ ImplementProduct library_product(Backend backend) {
 std::string_view library_name(Backend backend) { return backend == Backend::cpu ? "eigen" : "cublas"; }
 
 kernels::GemmKernel choose_gemm(const Target& target, KernelChoice choice, DType dtype, std::int64_t m, std::int64_t n,
-                                std::int64_t k, std::int64_t run) {
+                                std::int64_t k, bool hopper_stores) {
   if (target.backend == Backend::cpu) return kernels::GemmKernel::cpu;
   require_tensor_cores(target, dtype);
   if (!has_vector_rows(target, dtype, k)) return kernels::GemmKernel::portable_unaligned;
-  const bool fits = has_vector_rows(target, dtype, run) && n % 32 == 0 && std::max({m, n, k}) <= INT32_MAX;
+  const bool fits = hopper_stores && n % 32 == 0 && std::max({m, n, k}) <= INT32_MAX;
   // Its tiles have 128 rows and come in pairs: for fewer the portable kernel has smaller ones.
   const bool pays = m > 128;
   const bool hopper = choice == KernelChoice::best && target.compute_capability == 90 && fits && pays;

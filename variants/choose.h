@@ -29,10 +29,10 @@ enum class KernelChoice : std::uint8_t {
   portable,  ///< sm_80 and later, whatever the device has beyond that
 };
 
-/// A product a[m, k] · b[n, k]ᵀ of the fused variant whose results are stored in runs of `run` neighbours: a row of the
-/// output, or a head. Throws Unsupported where no kernel takes the dtype or device.
+/// A product a[m, k] · b[n, k]ᵀ of the fused variant; `hopper_stores` says whether its results are what the Hopper
+/// kernel can store. Throws Unsupported where no kernel takes the dtype or device.
 kernels::GemmKernel choose_gemm(const Target& target, KernelChoice choice, DType dtype, std::int64_t m, std::int64_t n,
-                                std::int64_t k, std::int64_t run);
+                                std::int64_t k, bool hopper_stores = true);
 kernels::AttentionKernel choose_attention(const Target& target, KernelChoice choice, DType dtype,
                                           const AttentionShape& shape);
 

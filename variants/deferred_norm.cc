@@ -9,10 +9,8 @@ std::vector<Access> NormedInput::reads(const Planning& p) const {
 
 kernels::DeferredNorm NormedInput::bind(const Bindings& bound, float eps) const {
   if (!squares) return {};
-  return {.squares = bound.at<float>(squares->tensor),
-          .parts = squares->parts,
-          .eps = eps,
-          .fold = bound.at<float>(fold)};
+  return {
+      .squares = bound.at<float>(squares->tensor), .parts = squares->parts, .eps = eps, .fold = bound.at<float>(fold)};
 }
 
 NormedInput normed_input(const Planning& p, kernels::GemmKernel kernel, const std::string& name, TensorId x,
@@ -30,10 +28,11 @@ NormedInput normed_input(const Planning& p, kernels::GemmKernel kernel, const st
                  .kernel = "fold_norm",
                  .reads = {p.all(weights), p.all(norm_weight)},
                  .writes = {p.all(weights), p.all(fold)},
-                 .launch = [=, run = kernels.fold_norm, dtype = c.dtype, n = p.plan.tensor(weights).rows, dim = c.dim](
-                               const Exec& exec, const Bindings& bound) {
-                   run(exec, dtype, bound.at(norm_weight), bound.at(weights), bound.at<float>(fold), n, dim);
-                 },
+                 .launch =
+                     [=, run = kernels.fold_norm, dtype = c.dtype, n = p.plan.tensor(weights).rows, dim = c.dim](
+                         const Exec& exec, const Bindings& bound) {
+                       run(exec, dtype, bound.at(norm_weight), bound.at(weights), bound.at<float>(fold), n, dim);
+                     },
                  .launches = 2});
   if (!squares) {
     squares = RowSquares{p.workspace("squares of " + name, DType::fp32, tokens, 1), 1};
@@ -52,7 +51,7 @@ NormedInput normed_input(const Planning& p, kernels::GemmKernel kernel, const st
 std::optional<RowSquares> squares_of_product(const Planning& p, const std::string& name, std::int64_t n,
                                              std::int64_t k) {
   const std::int64_t tokens = p.c.tokens();
-  const kernels::GemmKernel kernel = choose_gemm(p.target, p.choice, p.c.dtype, tokens, n, k, n);
+  const kernels::GemmKernel kernel = choose_gemm(p.target, p.choice, p.c.dtype, tokens, n, k);
   if (kernel != kernels::GemmKernel::hopper) return {};
   const std::int64_t parts = (n + kernels::kSquaresColumns - 1) / kernels::kSquaresColumns;
   return RowSquares{p.workspace("squares of " + name, DType::fp32, tokens, parts), parts};

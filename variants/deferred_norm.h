@@ -1,5 +1,5 @@
-// How fused products take an RMSNorm in front of them: deferred, where their kernel can (kernels/deferred_norm.h), or as
-// a step of its own.
+// How fused products take an RMSNorm in front of them: deferred, where their kernel can (kernels/deferred_norm.h), or
+// as a step of its own.
 #pragma once
 
 #include "variants/pieces.h"
@@ -16,8 +16,9 @@ struct NormedInput {
   kernels::DeferredNorm bind(const Bindings& bound, float eps) const;
 };
 
-/// Appends what the product of x and the prepared `weights` [n, dim] needs before it: a preparation that folds the norm's
-/// weight into `weights`, and the rows' squares unless `squares` has them; or, for a kernel that does not defer, a norm.
+/// Appends what the product of x and the prepared `weights` [n, dim] needs before it: a preparation that folds the
+/// norm's weight into `weights`, and the rows' squares unless `squares` has them; or, for a kernel that does not defer,
+/// a norm.
 NormedInput normed_input(const Planning& p, kernels::GemmKernel kernel, const std::string& name, TensorId x,
                          TensorId norm_weight, TensorId weights, std::optional<RowSquares> squares);
 

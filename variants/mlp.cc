@@ -46,7 +46,7 @@ void fused_mlp(const Planning& p, const MlpTensors& t) {
   const Case& c = p.c;
   const auto& kernels = fused(p.target.backend);
   const std::int64_t m = c.tokens();
-  const kernels::GemmKernel kernel = choose_gemm(p.target, p.choice, c.dtype, m, 2 * c.hidden, c.dim, c.hidden);
+  const kernels::GemmKernel kernel = choose_gemm(p.target, p.choice, c.dtype, m, 2 * c.hidden, c.dim);
   const TensorId weights = p.prepared("w_gate, w_up in pairs", 2 * c.hidden, c.dim);
   const TensorId activation = p.workspace("activation", c.dtype, m, c.hidden);
 

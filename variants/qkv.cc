@@ -75,7 +75,7 @@ void fused_qkv(const Planning& p, const QkvTensors& in, const QkvResult& out) {
   const auto& kernels = fused(p.target.backend);
   const kernels::QkvShape shape = shape_of(c);
   const kernels::GemmKernel kernel =
-      choose_gemm(p.target, p.choice, c.dtype, shape.rows, shape.columns(), shape.dim, shape.head_dim);
+      choose_gemm(p.target, p.choice, c.dtype, shape.rows, shape.columns(), shape.dim, hopper_takes(shape));
   const TensorId weights = p.prepared("wq, wk, wv in pairs", shape.columns(), shape.dim);
   const TensorId v = out.v.value();
 

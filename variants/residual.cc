@@ -22,7 +22,7 @@ void library_residual_product(const Planning& p, const ResidualProduct& task) {
 void fused_residual_product(const Planning& p, const ResidualProduct& task) {
   const std::int64_t m = p.c.tokens();
   const std::int64_t n = p.c.dim;
-  const kernels::GemmKernel kernel = choose_gemm(p.target, p.choice, p.c.dtype, m, n, task.k, n);
+  const kernels::GemmKernel kernel = choose_gemm(p.target, p.choice, p.c.dtype, m, n, task.k);
   Step product{.name = task.name + " + residual",
                .kernel = std::string(name_of(kernel)) + "_residual",
                .reads = {p.all(task.a), p.all(task.weight), p.all(task.residual)},

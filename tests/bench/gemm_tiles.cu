@@ -14,36 +14,14 @@
 #include "harness/nvml.h"
 #include "kernels/gemm_hopper.cuh"
 #include "tests/gpu/device.h"
-
-namespace fusebench::bench {
-
-// Not in a namespace without a name: compilers for other devices than sm_90a see no use of it.
-/// c, rounded.
-struct PlainEpilogue {
-  using ChunksAhead = std::integral_constant<int, 1>;
-  using Column = std::int64_t;
-  using Row = std::int64_t;  ///< its first element
-  struct Operands {};
-
-  __half* c;
-  std::int64_t n;
-
-  __device__ Column column(std::int64_t col) const { return col; }
-  __device__ Row row(std::int64_t row) const { return row * n; }
-  __device__ Operands fetch(Row, Column) const { return {}; }
-  __device__ void store(Row row, Column col, Operands, const float (&values)[8]) const {
-    kernels::cuda::store_elements(c + row + col, values, true, 8);
-  }
-};
-
-}  // namespace fusebench::bench
+#include "tests/gpu/plain_tile.h"
 
 namespace {
 
 using namespace fusebench;
 using namespace fusebench::kernels::cuda;
-using bench::PlainEpilogue;
 using testing::DeviceBuffer;
+using testing::PlainTile;
 
 constexpr double kTurnSeconds = 0.4;  // of which the first half settles the clock
 constexpr int kRounds = 5;
@@ -113,7 +91,7 @@ void compare(std::int64_t m, std::int64_t n, std::int64_t k, cublasHandle_t cubl
   const auto add = [&]<typename Tile>(std::string name) {
     contenders.push_back({std::move(name), [&] {
                             launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, a.data(), weight.data(), m, n, k,
-                                                      PlainEpilogue{c.data(), n});
+                                                      PlainTile{output_map(DType::fp16, c.data(), m, n)});
                           }});
   };
   add.operator()<HopperLargeTile>("128x256");

@@ -18,7 +18,8 @@ const Exec exec{Backend::cuda, nullptr};
 template <typename T>
 double square_sum(const std::vector<T>& values, std::int64_t first, std::int64_t count) {
   double sum = 0.0;
-  for (std::int64_t i = first; i < first + count; ++i) sum += std::pow(to_double(values[static_cast<std::size_t>(i)]), 2);
+  for (std::int64_t i = first; i < first + count; ++i)
+    sum += std::pow(to_double(values[static_cast<std::size_t>(i)]), 2);
   return sum;
 }
 

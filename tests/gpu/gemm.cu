@@ -2,6 +2,7 @@
 #include "kernels/product.cuh"
 
 #include "tests/catch.h"
+#include "tests/gpu/plain_tile.h"
 #include "tests/gpu/product.h"
 
 namespace {
@@ -15,8 +16,6 @@ struct PlainEpilogue {
   using Column = std::int64_t;
   using Row = std::int64_t;
   struct Operands {};
-
-  using ChunksAhead = std::integral_constant<int, 1>;
 
   float* c;
   std::int64_t n;
@@ -33,26 +32,25 @@ template <typename Tile>
 constexpr bool is_hopper = std::is_same_v<Tile, HopperLargeTile> || std::is_same_v<Tile, HopperMediumTile>;
 
 template <typename Tile, bool Aligned, typename T>
-void launch(const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k, PlainEpilogue epilogue) {
-  const Exec exec{Backend::cuda, nullptr};
-  if constexpr (is_hopper<Tile>) {
-    launch_hopper_tiles<Tile>(exec, a, weight, m, n, k, epilogue);
-  } else {
-    launch_tiles<Tile, Aligned>(exec, a, weight, m, n, k, epilogue);
-  }
-}
-
-template <typename Tile, bool Aligned, typename T>
 void check_product(std::int64_t m, std::int64_t n, std::int64_t k) {
   CAPTURE(m, n, k, Tile::m, Tile::n, Aligned, name_of(Format<T>::dtype));
+  const Exec exec{Backend::cuda, nullptr};
   const std::int64_t offset = Aligned ? 0 : 1;
   const std::vector<T> a = draw<T>(m * k, 1), weight = draw<T>(n * k, 2);
   const DeviceBuffer<T> device_a(a, offset), device_weight(weight, offset);
-  DeviceBuffer<float> c(m * n, 0, output_guard);
-  launch<Tile, Aligned>(device_a.data(), device_weight.data(), m, n, k, PlainEpilogue{c.data(), n});
   const Product expected = product(a, weight, m, n, k);
-  CHECK(mismatch(c.read(), expected.value, expected.slack) == "");
-  CHECK(c.guards_intact());
+  if constexpr (is_hopper<Tile>) {
+    DeviceBuffer<T> c(m * n, 0, output_guard);
+    launch_hopper_tiles<Tile>(exec, device_a.data(), device_weight.data(), m, n, k,
+                              PlainTile{output_map(Format<T>::dtype, c.data(), m, n)});
+    CHECK(mismatch(c.read(), expected.value, expected.slack) == "");
+    CHECK(c.guards_intact());
+  } else {
+    DeviceBuffer<float> c(m * n, 0, output_guard);
+    launch_tiles<Tile, Aligned>(exec, device_a.data(), device_weight.data(), m, n, k, PlainEpilogue{c.data(), n});
+    CHECK(mismatch(c.read(), expected.value, expected.slack) == "");
+    CHECK(c.guards_intact());
+  }
 }
 
 template <typename Tile, bool Aligned>
@@ -143,15 +141,26 @@ TEST_CASE("a product refuses operands that its kernel cannot take") {
   if (skip_without_device()) return;
   const DeviceBuffer<__half> a(draw<__half>(64, 1)), weight(draw<__half>(64, 2));
   DeviceBuffer<float> c(64);
-  const auto launch = [&](kernels::GemmKernel kernel, const __half* first, std::int64_t k, std::int64_t n = 32) {
-    launch_product({Backend::cuda, nullptr}, kernel, first, weight.data(), 1, n, k, true, [&]<bool>() {
-      return PlainEpilogue{c.data(), n};
-    });
+  const auto launch = [&](kernels::GemmKernel kernel, const __half* first, std::int64_t k) {
+    launch_product({Backend::cuda, nullptr}, kernel, first, weight.data(), 1, 1, k, PlainEpilogue{c.data(), 1});
   };
   CHECK_THROWS_AS(launch(kernels::GemmKernel::portable, a.data() + 1, 8), std::invalid_argument);
   CHECK_THROWS_AS(launch(kernels::GemmKernel::portable, a.data(), 7), std::invalid_argument);
-  CHECK_THROWS_AS(launch(kernels::GemmKernel::hopper, a.data() + 1, 8), std::invalid_argument);
-  CHECK_THROWS_AS(launch(kernels::GemmKernel::hopper, a.data(), 7), std::invalid_argument);
   CHECK_THROWS_AS(launch(kernels::GemmKernel::cpu, a.data(), 8), std::invalid_argument);
   CHECK_NOTHROW(launch(kernels::GemmKernel::portable_unaligned, a.data() + 1, 7));
+}
+
+TEST_CASE("a Hopper product refuses what TMA cannot reach") {
+  if (skip_without_hopper()) return;
+  const DeviceBuffer<__half> a(draw<__half>(4096, 1)), weight(draw<__half>(4096, 2));
+  DeviceBuffer<__half> c(4096);
+  const auto launch = [&](std::int64_t offset, std::int64_t n, std::int64_t k, std::int64_t out_offset = 0) {
+    launch_hopper({Backend::cuda, nullptr}, a.data() + offset, weight.data(), 8, n, k,
+                  PlainTile{output_map(DType::fp16, c.data() + out_offset, 8, n)});
+  };
+  CHECK_NOTHROW(launch(0, 32, 8));
+  CHECK_THROWS_AS(launch(1, 32, 8), std::invalid_argument);
+  CHECK_THROWS_AS(launch(0, 32, 7), std::invalid_argument);
+  CHECK_THROWS_AS(launch(0, 40, 8), std::invalid_argument);
+  CHECK_THROWS_AS(launch(0, 32, 8, 1), std::invalid_argument);
 }

@@ -16,10 +16,10 @@ const Exec exec{Backend::cuda, nullptr};
 
 std::int64_t offset_for(GemmKernel kernel) { return kernel == GemmKernel::portable_unaligned ? 1 : 0; }
 
-/// Those for aligned operands, n columns, and results in runs of `run`.
-std::vector<GemmKernel> aligned_kernels(std::int64_t n, std::int64_t run) {
+/// Those for aligned operands and n columns.
+std::vector<GemmKernel> aligned_kernels(std::int64_t n) {
   std::vector<GemmKernel> kernels = {GemmKernel::portable};
-  if (has_hopper() && n % 32 == 0 && run % 8 == 0) kernels.push_back(GemmKernel::hopper);
+  if (has_hopper() && n % 32 == 0) kernels.push_back(GemmKernel::hopper);
   return kernels;
 }
 
@@ -171,11 +171,11 @@ TEST_CASE("product_residual adds the residual to every kind of tile") {
   for_types<__half, __nv_bfloat16>([&]<typename T>() {
     for (const std::int64_t m : {1, 16, 17, 64, 127, 128, 129}) {
       for (const std::int64_t n : {1, 8, 32, 33, 96, 127, 129, 136, 288}) {
-        for (const GemmKernel kernel : aligned_kernels(n, n)) check_residual<T>(kernel, m, n, 72);
+        for (const GemmKernel kernel : aligned_kernels(n)) check_residual<T>(kernel, m, n, 72);
         check_residual<T>(GemmKernel::portable_unaligned, m, n, 37);
       }
     }
-    for (const GemmKernel kernel : aligned_kernels(96, 96)) check_residual<T>(kernel, 40, 96, 200, true);
+    for (const GemmKernel kernel : aligned_kernels(96)) check_residual<T>(kernel, 40, 96, 200, true);
     check_residual<T>(GemmKernel::portable_unaligned, 40, 96, 200, true);
   });
 }
@@ -185,8 +185,7 @@ TEST_CASE("product_residual is right with as many tiles as multiprocessors") {
   for_types<__half, __nv_bfloat16>([&]<typename T>() {
     check_residual<T>(GemmKernel::portable, 1000, 2001, 40);  // medium tiles on 132 multiprocessors, odd rows
     check_residual<T>(GemmKernel::portable, 1400, 3061, 40);  // large tiles, odd rows
-    for (const GemmKernel kernel : aligned_kernels(3072, 3072))
-      check_residual<T>(kernel, 1400, 3072, 40);  // large tiles
+    for (const GemmKernel kernel : aligned_kernels(3072)) check_residual<T>(kernel, 1400, 3072, 40);  // large tiles
   });
 }
 
@@ -196,7 +195,7 @@ TEST_CASE("product_residual is right beyond 2^31 elements", "[large]") {
   const std::vector<__half> a = draw<__half>(m * k, 1), weight = draw<__half>(n * k, 2);
   const DeviceBuffer<__half> device_a(a), device_weight(weight);
   DeviceBuffer<__half> out(m * n, 0, output_guard);
-  for (const GemmKernel kernel : aligned_kernels(n, n)) {
+  for (const GemmKernel kernel : aligned_kernels(n)) {
     out.clear();
     kernels::cuda::product_residual(exec, kernel, DType::fp16, device_a.data(), device_weight.data(), out.data(),
                                     out.data(), m, n, k);
@@ -213,13 +212,13 @@ TEST_CASE("product_swiglu gates every kind of tile") {
   for_types<__half, __nv_bfloat16>([&]<typename T>() {
     for (const std::int64_t m : {1, 16, 33, 129}) {
       for (const std::int64_t hidden : {1, 3, 4, 16, 65, 128, 129, 136, 144}) {
-        for (const GemmKernel kernel : aligned_kernels(2 * hidden, hidden)) check_swiglu<T>(kernel, m, hidden, 72);
+        for (const GemmKernel kernel : aligned_kernels(2 * hidden)) check_swiglu<T>(kernel, m, hidden, 72);
         check_swiglu<T>(GemmKernel::portable_unaligned, m, hidden, 37);
       }
     }
     check_swiglu<T>(GemmKernel::portable, 1000, 1000, 40);  // medium tiles
     check_swiglu<T>(GemmKernel::portable, 1400, 1531, 40);  // large tiles, odd rows
-    for (const GemmKernel kernel : aligned_kernels(3072, 1536)) check_swiglu<T>(kernel, 1400, 1536, 40);  // large tiles
+    for (const GemmKernel kernel : aligned_kernels(3072)) check_swiglu<T>(kernel, 1400, 1536, 40);  // large tiles
   });
 }
 
@@ -232,7 +231,7 @@ TEST_CASE("product_swiglu takes huge gates and keeps silu(-inf) at 0") {
     std::vector<T> a(m * k, rounded<T>(0.0)), gate(hidden * k, rounded<T>(0.0)), up = draw<T>(hidden * k, 3);
     for (std::int64_t row = 0; row < m; ++row) a[row * k] = rounded<T>(100.0);
     for (std::int64_t unit = 0; unit < hidden; ++unit) gate[unit * k] = rounded<T>(gates[unit]);
-    for (const GemmKernel kernel : aligned_kernels(2 * hidden, hidden)) check_swiglu(kernel, a, gate, up, m, hidden, k);
+    for (const GemmKernel kernel : aligned_kernels(2 * hidden)) check_swiglu(kernel, a, gate, up, m, hidden, k);
     check_swiglu(GemmKernel::portable_unaligned, a, gate, up, m, hidden, k);
   });
 }
@@ -243,21 +242,41 @@ TEST_CASE("product_rope rotates and appends") {
     for (const Pairing pairing : {Pairing::interleaved, Pairing::half}) {
       for (const std::int64_t head_dim : {2, 6, 64, 80, 96, 128, 256}) {
         for (const auto& [heads, kv_heads] : {std::pair{32, 8}, {8, 1}, {6, 3}, {1, 1}}) {
-          for (const GemmKernel kernel : aligned_kernels((heads + 2 * kv_heads) * head_dim, head_dim)) {
-            check_rope<T>(kernel, {2, 3, 5, 24, heads, kv_heads, head_dim}, pairing);
-          }
+          check_rope<T>(GemmKernel::portable, {2, 3, 5, 24, heads, kv_heads, head_dim}, pairing);
           check_rope<T>(GemmKernel::portable_unaligned, {3, 7, 0, 13, heads, kv_heads, head_dim}, pairing);
         }
       }
-      for (const GemmKernel kernel : aligned_kernels(64, 64)) {
-        check_rope<T>(kernel, {1, 33, 0, 40, 6, 3, 64}, pairing);
-        check_rope<T>(kernel, {3, 1, 17, 136, 8, 2, 128}, pairing);   // decode
-        check_rope<T>(kernel, {2, 350, 9, 40, 28, 7, 128}, pairing);  // large tiles
-        check_rope<T>(kernel, {2, 350, 0, 40, 12, 2, 128}, pairing);  // portable: medium tiles
-      }
+      check_rope<T>(GemmKernel::portable, {1, 33, 0, 40, 6, 3, 64}, pairing);
+      check_rope<T>(GemmKernel::portable, {3, 1, 17, 136, 8, 2, 128}, pairing);   // decode
+      check_rope<T>(GemmKernel::portable, {2, 350, 9, 40, 28, 7, 128}, pairing);  // large tiles
+      check_rope<T>(GemmKernel::portable, {2, 350, 0, 40, 12, 2, 128}, pairing);  // medium tiles
       check_rope<T>(GemmKernel::portable, {2, 350, 9, 40, 36, 9, 100}, pairing);  // large tiles, pair by pair
     }
   });
+}
+
+TEST_CASE("product_rope of the Hopper kernel rotates and appends where rows are neighbours in the cache") {
+  if (skip_without_hopper()) return;
+  for_types<__half, __nv_bfloat16>([&]<typename T>() {
+    for (const Pairing pairing : {Pairing::interleaved, Pairing::half}) {
+      for (const std::int64_t head_dim : {64, 128}) {
+        for (const auto& [heads, kv_heads] : {std::pair{32, 8}, {8, 1}, {6, 3}, {1, 1}}) {
+          check_rope<T>(GemmKernel::hopper, {2, 35, 0, 24, heads, kv_heads, head_dim}, pairing);
+        }
+        check_rope<T>(GemmKernel::hopper, {1, 333, 0, 40, 6, 3, head_dim}, pairing);
+        check_rope<T>(GemmKernel::hopper, {1, 170, 23, 72, 6, 3, head_dim}, pairing);   // one batch's cache
+        check_rope<T>(GemmKernel::hopper, {3, 128, 17, 136, 8, 2, head_dim}, pairing);  // batches of whole boxes
+        check_rope<T>(GemmKernel::hopper, {2, 700, 0, 40, 28, 14, head_dim}, pairing);  // large tiles, several rounds
+      }
+    }
+  });
+  QkvShape shape = QkvCase{2, 96, 5, 64, 2, 2, 64}.shape(Pairing::half);
+  CHECK_FALSE(hopper_takes(shape));
+  const DeviceBuffer<float> x(64);
+  DeviceBuffer<float> out(64);
+  CHECK_THROWS_AS(kernels::cuda::product_rope(exec, GemmKernel::hopper, DType::fp16, x.data(), x.data(), x.data(),
+                                              x.data(), out.data(), out.data(), out.data(), shape),
+                  std::invalid_argument);
 }
 
 TEST_CASE("prepare_gate_up alternates rows of any alignment") {
