@@ -15,10 +15,11 @@ void check(const AttentionCall& call, AttentionKernel kernel) {
   if (shape.kv_heads < 1 || shape.heads % shape.kv_heads != 0) {
     throw std::invalid_argument("attention: kv_heads does not divide heads");
   }
-  const bool aligned = shape.head_dim % 8 == 0 && is_aligned_16(call.q) && is_aligned_16(call.k) &&
-                       is_aligned_16(call.v) && is_aligned_16(call.out);
+  const bool aligned = shape.head_dim % 8 == 0 && shape.value_stride % 8 == 0 && is_aligned_16(call.q) &&
+                       is_aligned_16(call.k) && is_aligned_16(call.v) && is_aligned_16(call.out);
   if (call.aligned && !aligned) {
-    throw std::invalid_argument("attention: this kernel needs 16-byte aligned tensors and head_dim % 8 == 0");
+    throw std::invalid_argument(
+        "attention: this kernel needs 16-byte aligned tensors, head_dim % 8 == 0 and value_stride % 8 == 0");
   }
   if (kernel == AttentionKernel::hopper && shape.head_dim != 64 && shape.head_dim != 128) {
     throw std::invalid_argument("attention: the Hopper kernel takes head_dim 64 and 128");

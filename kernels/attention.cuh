@@ -5,7 +5,7 @@
 // query heads that share a kv head count as rows: row r of a kv head is position r / group, head r % group of its
 // group. A block takes Tile::rows of these rows, reads every key that one of them sees, Tile::keys at a time, and
 // writes its part of out. A warp owns 16 · Tile::fragments rows. d is padded to Tile::head_dim with zeros in shared
-// memory.
+// memory. v's keys may lie further apart than k's.
 //
 // Shared memory: q's rows, then `stages` tiles of k, then of v, filled by cp.async. Rows are stored in chunks of 16
 // bytes; chunk c of row r lies at c XOR (r % 8), so that the eight rows of an 8x8 matrix fall in different banks. At
@@ -49,7 +49,8 @@ struct AttentionArguments {
   const T* v;
   T* out;
   AttentionShape shape;
-  std::int64_t key_stride;     ///< elements from key to key
+  std::int64_t key_stride;     ///< elements from key to key in k
+  std::int64_t value_stride;   ///< the same in v
   float scale_log2;            ///< log2(e) / sqrt(d): probabilities are powers of two
   std::int64_t heads_at_once;  ///< kv heads, of all batches, whose blocks run side by side: their k and v share L2
 };
@@ -58,7 +59,8 @@ struct AttentionArguments {
 template <typename Tile>
 struct AttentionBlock {
   std::int64_t first_query;  ///< offset in q and out of the first row's position, first head of the group
-  std::int64_t first_key;    ///< offset in k and v
+  std::int64_t first_key;    ///< offset in k
+  std::int64_t first_value;  ///< offset in v
   std::int64_t sees;         ///< keys that the first row's position sees, if causal; <= 0 where it sees none
   int group;
   int first_in_group;
@@ -77,7 +79,8 @@ struct AttentionBlock {
     const std::int64_t first_row = (row_tiles - 1 - within / section_heads) * Tile::rows;
     const std::int64_t position = first_row / group;
     first_query = ((batch * shape.seq + position) * shape.heads + kv_head * group) * shape.head_dim;
-    first_key = (batch * shape.keys * shape.kv_heads + kv_head) * shape.head_dim;
+    first_key = batch * shape.keys * shape.key_stride() + kv_head * shape.head_dim;
+    first_value = batch * shape.keys * shape.resolved_value_stride() + kv_head * shape.head_dim;
     sees = shape.keys - shape.seq + position + 1;
     first_in_group = static_cast<int>(first_row % group);
     rows = static_cast<int>(min(total_rows - first_row, std::int64_t{Tile::rows}));
@@ -374,17 +377,17 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks_per_sm)
   const int whole_tiles = static_cast<int>(block.visible(shape, 0) / Tile::keys);  // all rows see all of their keys
 
   // Each call is one group of copies, an empty one past the last tile.
-  const auto load = [&](const T* source, unsigned char* target, int tile) {
+  const auto load = [&](const T* source, std::int64_t stride, unsigned char* target, int tile) {
     if (tile < tiles) {
       const std::int64_t first_key = static_cast<std::int64_t>(tile) * Tile::keys;
       const int rows = static_cast<int>(min(shape.keys - first_key, std::int64_t{Tile::keys}));
-      const T* first = source + block.first_key + first_key * args.key_stride;
-      copy_keys<Tile, Aligned>(target + tile % Tile::stages * Tile::kv_bytes, first, args.key_stride, rows, head_dim);
+      copy_keys<Tile, Aligned>(target + tile % Tile::stages * Tile::kv_bytes, source + first_key * stride, stride, rows,
+                               head_dim);
     }
     cp_async_commit();
   };
-  const auto load_k = [&](int tile) { load(args.k, k_shared, tile); };
-  const auto load_v = [&](int tile) { load(args.v, v_shared, tile); };
+  const auto load_k = [&](int tile) { load(args.k + block.first_key, args.key_stride, k_shared, tile); };
+  const auto load_v = [&](int tile) { load(args.v + block.first_value, args.value_stride, v_shared, tile); };
 
   AttentionWarp<T, Tile> warp(shared_address(shared), shared_address(k_shared), shared_address(v_shared),
                               args.scale_log2);

@@ -15,11 +15,11 @@ void launch(const AttentionCall& call) {
   const std::int64_t tiles = ceil_div<std::int64_t>(s.seq, Tile::rows) * s.batch * s.heads;
   if (std::max({tiles, s.keys, s.seq}) > INT32_MAX / 2)
     throw std::invalid_argument("attention: over 2^30 tiles or keys");
-  const auto map = [&](const void* base, std::int64_t heads, std::int64_t rows) {
-    const std::int64_t row = heads * s.head_dim;
-    return tensor_map(call.dtype, base,
-                      std::array{TensorDimension{s.head_dim, 1, 64}, TensorDimension{heads, s.head_dim, 1},
-                                 TensorDimension{rows, row, Tile::rows}, TensorDimension{s.batch, rows * row, 1}});
+  const auto map = [&](const void* base, std::int64_t heads, std::int64_t rows, std::int64_t stride) {
+    return tensor_map(
+        call.dtype, base,
+        std::array{TensorDimension{s.head_dim, 1, 64}, TensorDimension{heads, s.head_dim, 1},
+                   TensorDimension{rows, stride, Tile::rows}, TensorDimension{s.batch, rows * stride, 1}});
   };
   // The fewest heads that keep every multiprocessor at work leave the most of L2 to their k and v.
   const std::int64_t group = s.heads / s.kv_heads;
@@ -37,9 +37,9 @@ void launch(const AttentionCall& call) {
       .heads_at_once = static_cast<int>(heads_at_once),
       .scale_log2 = static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(s.head_dim)))};
   launch_hopper_kernel(call.exec, attention_hopper<T, Tile>, std::min(units * s.batch * s.heads, multiprocessors()),
-                       Tile::threads, Tile::shared_bytes, 1, map(call.q, s.heads, s.seq),
-                       map(call.k, s.kv_heads, s.keys), map(call.v, s.kv_heads, s.keys), static_cast<T*>(call.out),
-                       shape);
+                       Tile::threads, Tile::shared_bytes, 1, map(call.q, s.heads, s.seq, s.heads * s.head_dim),
+                       map(call.k, s.kv_heads, s.keys, s.key_stride()),
+                       map(call.v, s.kv_heads, s.keys, s.resolved_value_stride()), static_cast<T*>(call.out), shape);
 }
 
 }  // namespace

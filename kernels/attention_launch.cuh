@@ -35,7 +35,8 @@ void launch_attention_tile(const AttentionCall& call) {
                                    .v = static_cast<const T*>(call.v),
                                    .out = static_cast<T*>(call.out),
                                    .shape = call.shape,
-                                   .key_stride = call.shape.kv_heads * call.shape.head_dim,
+                                   .key_stride = call.shape.key_stride(),
+                                   .value_stride = call.shape.resolved_value_stride(),
                                    .scale_log2 = static_cast<float>(scale),
                                    .heads_at_once = attention_heads_at_once(call.shape, sizeof(T))};
   const auto kernel = flash_attention<T, Tile, Aligned>;

@@ -18,7 +18,7 @@ enum class GemmKernel : std::uint8_t {
 };
 enum class AttentionKernel : std::uint8_t {
   cpu,
-  portable,  ///< mma.sync, online softmax, cp.async: 16-byte aligned rows (head_dim % 8 == 0), head_dim <= 256
+  portable,            ///< mma.sync, online softmax, cp.async: 16-byte aligned rows of all tensors, head_dim <= 256
   portable_unaligned,  ///< the same with element loads: any base, any head_dim <= 256
   hopper,              ///< wgmma fed by TMA: sm_90a, 16-byte aligned rows, head_dim 64 or 128
 };

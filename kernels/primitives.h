@@ -37,6 +37,7 @@ struct Primitives {
 
   // attention: scores, max and sum are [batch, heads, seq, keys] and [batch, heads, seq] in fp32, probabilities in
   // dtype. scores = q·kᵀ / sqrt(head_dim), -inf where masked. A row without a visible key ends as zeros.
+  // weighted_values takes dense values alone.
   void (*scores)(const Exec&, DType, const void* q, const void* k, float* scores, AttentionShape);
   void (*row_max)(const Exec&, const float* x, float* max, std::int64_t rows, std::int64_t cols);
   void (*exp_minus_max)(const Exec&, DType, const float* scores, const float* max, void* out, std::int64_t rows,

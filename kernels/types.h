@@ -50,6 +50,7 @@ struct RowMap {
 
 /// q [batch, seq, heads, head_dim]; k and v [batch, keys, kv_heads, head_dim], keys = past + seq. Query s sees the
 /// first keys - seq + s + 1 keys when causal, all of them otherwise; query head h reads kv head h / (heads / kv_heads).
+/// v may be columns of a wider tensor, such as a product makes of q, k and v at once.
 struct AttentionShape {
   std::int64_t batch = 1;
   std::int64_t seq = 1;
@@ -58,6 +59,10 @@ struct AttentionShape {
   std::int64_t kv_heads = 1;
   std::int64_t head_dim = 1;
   bool causal = false;
+  std::int64_t value_stride = 0;  ///< elements from a key's values to the next key's; 0: dense, as keys are
+
+  constexpr std::int64_t key_stride() const { return kv_heads * head_dim; }
+  constexpr std::int64_t resolved_value_stride() const { return value_stride == 0 ? key_stride() : value_stride; }
 };
 
 }  // namespace fusebench

@@ -11,7 +11,7 @@ constexpr auto kColumns = std::to_array<Column>({
     {"case_id", "",
      "op, dtype, shape, conventions, inputs and seed in one name; the same case has the same id in every run", ""},
     {"op", "", "what is computed", ""},
-    {"variant", "", "how it is computed: naive, cublas (eigen on the CPU), fused, ...", ""},
+    {"variant", "", "how it is computed: naive, cublas (eigen on the CPU), cublas_flash, fused, ...", ""},
     {"backend", "", "cuda or cpu", ""},
     {"dtype", "", "element type of inputs and outputs: fp16, bf16 or fp32", ""},
     {"dim", "", "model dimension D", "shape_reason"},

@@ -179,7 +179,7 @@ TEST_CASE("init writes a sweep that loads and runs, names what comes next, and o
   const Outcome listed = execute(run(folder, file, "--dry-run"));
   INFO(listed.out);
   CHECK(listed.code == 0);
-  CHECK_THAT(listed.out, ContainsSubstring("\n21 rows of 7 cases\n"));
+  CHECK_THAT(listed.out, ContainsSubstring("\n22 rows of 7 cases\n"));
   CHECK(listed.out.find("does not fit") == std::string::npos);
   const Outcome ran = execute(run(folder, file, "--quiet --filter 'rmsnorm*' -o " + (folder / "out").string()));
   INFO(ran.out);

@@ -145,9 +145,17 @@ NaiveRun run_naive(const AttentionShape& shape, const Inputs& in) {
 
 Floats naive_attention(const AttentionShape& shape, const Inputs& in) { return run_naive(shape, in).out; }
 
+// Values end their rows, with NaN before them where the stride leaves room.
 Floats fused_attention(const AttentionShape& shape, const Inputs& in) {
+  const std::int64_t row = shape.key_stride();
+  const std::int64_t stride = shape.resolved_value_stride();
+  Floats v(shape.batch * shape.keys * stride);
+  for (std::int64_t key = 0; key < shape.batch * shape.keys; ++key) {
+    std::copy_n(in.v.data() + key * row, row, v.data() + (key + 1) * stride - row);
+  }
   Floats out(query_size(shape));
-  cpu_fused().attention(exec, AttentionKernel::cpu, fp32, in.q.data(), in.k.data(), in.v.data(), out.data(), shape);
+  cpu_fused().attention(exec, AttentionKernel::cpu, fp32, in.q.data(), in.k.data(), v.data() + stride - row, out.data(),
+                        shape);
   return out;
 }
 
@@ -160,6 +168,18 @@ TEST_CASE("CPU attention") {
     INFO("seq " << shape.seq << ", keys " << shape.keys << ", head_dim " << shape.head_dim);
     const Inputs in = draw_inputs(shape);
     for (const auto attention : attentions) require_close(attention(shape, in), expected_attention(shape, in), 4e-6);
+  }
+}
+
+TEST_CASE("CPU attention reads values that lie apart, and nothing between them") {
+  for (AttentionShape shape : shapes) {
+    const Inputs in = draw_inputs(shape);
+    const Doubles expected = expected_attention(shape, in);
+    for (const std::int64_t stride : {shape.key_stride() + 1, 3 * shape.key_stride()}) {
+      shape.value_stride = stride;
+      INFO("seq " << shape.seq << ", keys " << shape.keys << ", head_dim " << shape.head_dim << ", stride " << stride);
+      require_close(fused_attention(shape, in), expected, 4e-6);
+    }
   }
 }
 
@@ -243,12 +263,13 @@ TEST_CASE("CPU attention gives the same bits on any number of threads") {
   });
 }
 
-TEST_CASE("CPU attention refuses the kernels and dtypes of GPUs") {
+TEST_CASE("CPU attention refuses the kernels and dtypes of GPUs, naive attention values that lie apart") {
   Floats x(1, 1.0F);
   float* p = x.data();
   const auto& fused = cpu_fused();
   REQUIRE_THROWS_AS(fused.attention(exec, AttentionKernel::portable, fp32, p, p, p, p, {}), std::invalid_argument);
   REQUIRE_THROWS_AS(fused.attention(exec, AttentionKernel::cpu, DType::fp16, p, p, p, p, {}), std::invalid_argument);
+  REQUIRE_THROWS_AS(cpu_primitives().weighted_values(exec, fp32, p, p, p, {.value_stride = 2}), std::invalid_argument);
 }
 
 }  // namespace fusebench::cpu_test

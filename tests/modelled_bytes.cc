@@ -64,6 +64,9 @@ class ByHand {
     return {};
   }
 
+  /// Of the block: the library's products around fused attention.
+  Bytes library_flash() const { return of(Op::block).library - attention().library + attention().fused; }
+
  private:
   /// naive: square; mean; rsqrt; x·rstd; ·w. Squares and row statistics are in fp32.
   Moved rmsnorm() const {
@@ -150,6 +153,9 @@ void check_backend(const Target& target, DType dtype) {
       CHECK(testing::plan_of(c, "naive", target).modelled_bytes() == by_hand.naive);
       CHECK(testing::plan_of(c, std::string(library_name(target.backend)), target).modelled_bytes() == by_hand.library);
       CHECK(testing::plan_of(c, "fused", target).modelled_bytes() == by_hand.fused);
+      if (op != Op::block) continue;
+      const std::string flash = std::string(library_name(target.backend)) + "_flash";
+      CHECK(testing::plan_of(c, flash, target).modelled_bytes() == ByHand(full).library_flash());
     }
   }
 }

@@ -27,28 +27,45 @@ kernels::GemmKernel gemm(const Target& target, std::int64_t k, DType dtype = DTy
   return choose_gemm(target, KernelChoice::best, dtype, 64, 64, k);
 }
 
-/// A plan's tensors and steps without what may differ between backends: kernels, and the bytes of an element.
-std::string structure_of(const Plan& plan) {
-  std::string text;
-  for (const PlanTensor& tensor : plan.tensors()) {
-    text += tensor.name + "[" + std::to_string(tensor.rows) + ", " + std::to_string(tensor.cols) + "]\n";
-  }
+/// A plan's step, or a plan's tensors and steps, without what may differ between backends: kernels, and the bytes of an
+/// element.
+std::string structure_of(const Plan& plan, const Step& step) {
+  std::string text =
+      step.name + ", " + std::to_string(step.launches) + " launches, " + std::to_string(step.flops) + " FLOPs";
   const auto write = [&](const char* verb, const std::vector<Access>& accesses) {
     for (const Access& access : accesses) {
       const PlanTensor& tensor = plan.tensor(access.tensor);
       text += std::string(verb) + std::to_string(access.bytes / bytes_of(tensor.dtype)) + " of " + tensor.name;
     }
   };
+  write("; reads ", step.reads);
+  write("; writes ", step.writes);
+  return text + "\n";
+}
+std::string structure_of(const Plan& plan) {
+  std::string text;
+  for (const PlanTensor& tensor : plan.tensors()) {
+    text += tensor.name + "[" + std::to_string(tensor.rows) + ", " + std::to_string(tensor.cols) + "]\n";
+  }
   for (const auto* steps : {&plan.preparation(), &plan.steps()}) {
-    for (const Step& step : *steps) {
-      text += step.name + ", " + std::to_string(step.launches) + " launches, " + std::to_string(step.flops) + " FLOPs";
-      write("; reads ", step.reads);
-      write("; writes ", step.writes);
-      text += "\n";
-    }
+    for (const Step& step : *steps) text += structure_of(plan, step);
   }
   return text;
 }
+
+/// A block's steps and their kernels: those of attention, and those around it.
+struct BlockSteps {
+  std::vector<std::string> attention, others;
+
+  explicit BlockSteps(const Plan& plan) {
+    for (const auto* steps : {&plan.preparation(), &plan.steps()}) {
+      for (const Step& step : *steps) {
+        const bool attends = step.name.rfind("attention.", 0) == 0;
+        (attends ? attention : others).push_back(step.kernel + " for " + structure_of(plan, step));
+      }
+    }
+  }
+};
 
 /// Of planning a case; empty where it is taken.
 std::string limit_of(const Case& c, const std::string& variant, const Target& target) {
@@ -116,7 +133,7 @@ TEST_CASE("a cache keeps its past, and gets its new rows", "[variants]") {
   }
 }
 
-TEST_CASE("every op has naive, the library and fused, first and in that order", "[variants]") {
+TEST_CASE("every op has naive, the library, in a block flash too, and fused, first and in that order", "[variants]") {
   const std::set<Op> without_product = {Op::rmsnorm, Op::add_rmsnorm, Op::rope, Op::swiglu};
   for (const Backend backend : {Backend::cpu, Backend::cuda}) {
     for (const Op op : kOps) {
@@ -126,15 +143,15 @@ TEST_CASE("every op has naive, the library and fused, first and in that order", 
         CHECK(variants.empty());
         continue;
       }
-      REQUIRE(variants.size() >= 3);
-      CHECK(variants[0]->name == "naive");
-      CHECK(variants[1]->name == library_name(backend));
-      CHECK(variants[2]->name == "fused");
+      std::vector<std::string> first = {"naive", std::string(library_name(backend)), "fused"};
+      if (op == Op::block) first.insert(first.begin() + 2, first[1] + "_flash");
+      REQUIRE(variants.size() >= first.size());
       const bool has_product = without_product.count(op) == 0;
       const bool cuda = backend == Backend::cuda;
       CHECK((registry().find(op, backend, "fused.portable") != nullptr) == (cuda && has_product));
-      for (std::size_t i = 0; i < 3; ++i) {
-        CHECK(variants[i]->dtypes.size() == (!cuda ? 1 : i == 2 && has_product ? 2 : 3));
+      for (std::size_t i = 0; i < first.size(); ++i) {
+        CHECK(variants[i]->name == first[i]);
+        CHECK(variants[i]->dtypes.size() == (!cuda ? 1 : i >= 2 && has_product ? 2 : 3));
       }
     }
   }
@@ -224,6 +241,20 @@ TEST_CASE("aligned rows take the vector kernels, others the element-wise ones", 
   CHECK(attention({}) == kernels::AttentionKernel::cpu);
 }
 
+TEST_CASE("values that lie apart take the vector kernels where each key's are aligned", "[variants]") {
+  const auto chosen = [](KernelChoice choice, std::int64_t stride, std::int64_t offset) {
+    const AttentionShape shape{.seq = 64, .keys = 64, .head_dim = 64, .value_stride = stride};
+    return choose_attention(kHopper, choice, DType::bf16, shape, offset);
+  };
+  for (const auto& [choice, kernel] : {std::pair{KernelChoice::portable, kernels::AttentionKernel::portable},
+                                       {KernelChoice::hopper, kernels::AttentionKernel::hopper}}) {
+    CHECK(chosen(choice, 0, 0) == kernel);
+    CHECK(chosen(choice, 72, 8) == kernel);
+    CHECK(chosen(choice, 68, 8) == kernels::AttentionKernel::portable_unaligned);
+    CHECK(chosen(choice, 72, 4) == kernels::AttentionKernel::portable_unaligned);
+  }
+}
+
 TEST_CASE("a plan takes the element-wise kernel where its rows are not aligned, and there alone", "[variants]") {
   if (!is_built(Backend::cuda) && testing::skip("this build has no CUDA")) return;
   Case c = canonical({.op = Op::block,
@@ -244,13 +275,15 @@ TEST_CASE("a plan takes the element-wise kernel where its rows are not aligned, 
   const std::vector<std::string> every = {"qkv.product qkv, rope", "attention.attention",
                                           "attn_out.product o + residual", "mlp.product gate, up, swiglu",
                                           "mlp.product down + residual"};
+  Target shifted = kHopper;
+  shifted.alignment_bytes = 2;
   for (const char* variant : {"fused", "fused.portable"}) {
     INFO(variant);
     CHECK(steps_unaligned(plan_of(c, variant, kHopper)).empty());
-    Target shifted = kHopper;
-    shifted.alignment_bytes = 2;
     CHECK(steps_unaligned(plan_of(c, variant, shifted)) == every);
   }
+  CHECK(steps_unaligned(plan_of(c, "cublas_flash", kHopper)).empty());
+  CHECK(steps_unaligned(plan_of(c, "cublas_flash", shifted)) == std::vector<std::string>{every[1]});
   c.hidden = 100;  // the sum of one product alone
   CHECK(steps_unaligned(plan_of(c, "fused", kHopper)) == std::vector<std::string>{every[4]});
   c.hidden = 128;
@@ -299,6 +332,26 @@ TEST_CASE("naive and fused take the same steps on both backends", "[variants]") 
         half.dtype = DType::bf16;
         CHECK(structure_of(plan_of(half, variant, kHopper)) == structure_of(plan_of(c, variant)));
       }
+    }
+  }
+}
+
+TEST_CASE("flash takes the library's steps around attention, and fused's for attention", "[variants]") {
+  for (const Target& target : {Target{}, kHopper}) {
+    if (!is_built(target.backend) && testing::skip("this build has no CUDA")) continue;
+    const std::string library(library_name(target.backend));
+    for (Case c : testing::conventions(Op::block)) {
+      if (target.backend == Backend::cuda) c.dtype = DType::bf16;
+      INFO(case_id(c) << " " << library);
+      const Plan without = plan_of(c, library, target), plan = plan_of(c, library + "_flash", target);
+      const BlockSteps flash(plan);
+      CHECK(flash.others == BlockSteps(without).others);
+      CHECK(plan.modelled_bytes() < without.modelled_bytes());
+      // Without a cache v stays where the merged product left it.
+      REQUIRE(flash.attention.size() == 1);
+      const std::string in_merged = " of qkv.q, k, v before rope; writes ";
+      CHECK((flash.attention[0].find(in_merged) != std::string::npos) == (c.past == 0));
+      if (c.past > 0) CHECK(flash.attention == BlockSteps(plan_of(c, "fused", target)).attention);
     }
   }
 }
@@ -362,7 +415,9 @@ TEST_CASE("a plan of fused names its limit, the other variants' plans have none"
   turing.compute_capability = 75;
   for (const Op op : {Op::attention, Op::qkv, Op::attn_out, Op::mlp, Op::block}) {
     INFO(name_of(op));
-    for (const char* variant : {"fused", "fused.portable"}) {
+    std::vector<std::string> variants = {"fused", "fused.portable"};
+    if (op == Op::block) variants.emplace_back("cublas_flash");
+    for (const std::string& variant : variants) {
       CHECK_THAT(limit_of(wide(op, 64, DType::fp32), variant, kHopper), ContainsSubstring("fp32"));
       CHECK_THAT(limit_of(wide(op, 64, DType::fp16), variant, turing),
                  ContainsSubstring("8.0") && ContainsSubstring("7.5"));

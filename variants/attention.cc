@@ -167,36 +167,36 @@ void library_attention(const Planning& p, TensorId q, TensorId k, Columns v, Ten
   add_product(p, products.values(probabilities, v, out));
 }
 
-void fused_attention(const Planning& p, TensorId q, TensorId k, TensorId v, TensorId out) {
-  const AttentionShape shape = p.c.attention();
-  const kernels::AttentionKernel kernel = choose_attention(p.target, p.choice, p.c.dtype, shape);
+void fused_attention(const Planning& p, TensorId q, TensorId k, Columns v, TensorId out) {
+  AttentionShape shape = p.c.attention();
+  shape.value_stride = v.stride;
+  const kernels::AttentionKernel kernel = choose_attention(p.target, p.choice, p.c.dtype, shape, v.offset);
   p.add({.name = "attention",
          .kernel = std::string(name_of(kernel)),
-         .reads = {p.all(q), p.all(k), p.all(v)},
+         .reads = {p.all(q), p.all(k), p.part(v.tensor, p.c.batch * shape.keys, shape.key_stride())},
          .writes = {p.all(out)},
          .flops = attention_flops(p.c),
          .launch = [=, run = fused(p.target.backend).attention, dtype = p.c.dtype](const Exec& exec,
                                                                                    const Bindings& bound) {
-           run(exec, kernel, dtype, bound.at(q), bound.at(k), bound.at(v), bound.at(out), shape);
+           run(exec, kernel, dtype, bound.at(q), bound.at(k), v.at(bound, dtype), bound.at(out), shape);
          }});
 }
 
 namespace {
 
-template <auto piece>
-void append(const Planning& p) {
-  piece(p, p.tensor("q"), p.tensor("k"), p.tensor("v"), p.tensor("out"));
+void append_naive(const Planning& p) {
+  naive_attention(p, p.tensor("q"), p.tensor("k"), p.tensor("v"), p.tensor("out"));
 }
 
-void append_library(const Planning& p) {
-  const Columns v{.tensor = p.tensor("v"), .offset = 0, .stride = p.c.kv_heads * p.c.head_dim()};
-  library_attention(p, p.tensor("q"), p.tensor("k"), v, p.tensor("out"));
+template <auto piece>
+void append(const Planning& p) {
+  piece(p, p.tensor("q"), p.tensor("k"), p.columns(p.tensor("v")), p.tensor("out"));
 }
 
 const Registration entry(standard_variants({.op = Op::attention,
                                             .has_product = true,
-                                            .naive = append<naive_attention>,
-                                            .library = append_library,
+                                            .naive = append_naive,
+                                            .library = append<library_attention>,
                                             .fused = append<fused_attention>}));
 
 }  // namespace

@@ -17,21 +17,31 @@ TensorId keys_or_values(const Planning& p, const std::string& name) {
   return p.workspace(name, p.c.dtype, p.c.tokens(), p.c.kv_heads * p.c.head_dim());
 }
 
-template <auto qkv, auto attention>
-void dense_self_attention(const Planning& p, const QkvTensors& in, TensorId a) {
-  const TensorId q = query(p);
-  const TensorId k = keys_or_values(p, "k");
-  const TensorId v = keys_or_values(p, "v");
-  qkv(p.within("qkv"), in, {q, k, v});
-  attention(p.within("attention"), q, k, v, a);
+/// q, k and v, each in a tensor of its own.
+template <auto qkv>
+QkvResult dense_qkv(const Planning& p, const QkvTensors& in) {
+  const QkvResult out{.q = query(p), .k = keys_or_values(p, "k"), .v = keys_or_values(p, "v")};
+  qkv(p.within("qkv"), in, out);
+  return out;
+}
+
+void naive_self_attention(const Planning& p, const QkvTensors& in, TensorId a) {
+  const QkvResult made = dense_qkv<naive_qkv>(p, in);
+  naive_attention(p.within("attention"), made.q, made.k, made.v.value(), a);
+}
+
+void fused_self_attention(const Planning& p, const QkvTensors& in, TensorId a) {
+  const QkvResult made = dense_qkv<fused_qkv>(p, in);
+  fused_attention(p.within("attention"), made.q, made.k, p.columns(made.v.value()), a);
 }
 
 // Without a cache to fill, attention reads v where the merged product left it.
+template <auto attention>
 void library_self_attention(const Planning& p, const QkvTensors& in, TensorId a) {
   QkvResult out{.q = query(p), .k = keys_or_values(p, "k")};
   if (p.c.past > 0) out.v = p.tensor("v");
   const Columns v = library_qkv(p.within("qkv"), in, out);
-  library_attention(p.within("attention"), out.q, out.k, v, a);
+  attention(p.within("attention"), out.q, out.k, v, a);
 }
 
 std::optional<RowSquares> no_squares(const Planning& /*p*/) { return {}; }
@@ -59,9 +69,10 @@ void append(const Planning& p) {
 const Registration entry(standard_variants(
     {.op = Op::block,
      .has_product = true,
-     .naive = append<dense_self_attention<naive_qkv, naive_attention>, naive_attn_out, naive_mlp>,
-     .library = append<library_self_attention, library_attn_out, library_mlp>,
-     .fused = append<dense_self_attention<fused_qkv, fused_attention>, fused_attn_out, fused_mlp, squares_of_h>}));
+     .naive = append<naive_self_attention, naive_attn_out, naive_mlp>,
+     .library = append<library_self_attention<library_attention>, library_attn_out, library_mlp>,
+     .fused = append<fused_self_attention, fused_attn_out, fused_mlp, squares_of_h>,
+     .library_flash = append<library_self_attention<fused_attention>, library_attn_out, library_mlp>}));
 
 }  // namespace
 }  // namespace fusebench

@@ -86,13 +86,15 @@ kernels::GemmKernel choose_gemm(const Target& target, KernelChoice choice, DType
 }
 
 kernels::AttentionKernel choose_attention(const Target& target, KernelChoice choice, DType dtype,
-                                          const AttentionShape& shape) {
+                                          const AttentionShape& shape, std::int64_t value_offset) {
   if (shape.head_dim > kMaxHeadDim) {
     throw Unsupported(fmt::format("fused attention takes head_dim up to {}, not {}", kMaxHeadDim, shape.head_dim));
   }
   if (target.backend == Backend::cpu) return kernels::AttentionKernel::cpu;
   require_tensor_cores(target, dtype);
-  if (!has_vector_rows(target, dtype, shape.head_dim)) return kernels::AttentionKernel::portable_unaligned;
+  for (const std::int64_t step : {shape.head_dim, shape.resolved_value_stride(), value_offset}) {
+    if (!has_vector_rows(target, dtype, step)) return kernels::AttentionKernel::portable_unaligned;
+  }
   const bool fits = (shape.head_dim == 64 || shape.head_dim == 128) &&
                     std::max({shape.batch * shape.heads, shape.seq, shape.keys}) <= INT32_MAX / 2;
   // A tile holds 128 positions of one head; the portable kernel's can hold several heads of fewer.

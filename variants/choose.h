@@ -33,8 +33,9 @@ enum class KernelChoice : std::uint8_t {
 /// kernel can store. Throws Unsupported where no kernel takes the dtype or device.
 kernels::GemmKernel choose_gemm(const Target& target, KernelChoice choice, DType dtype, std::int64_t m, std::int64_t n,
                                 std::int64_t k, bool hopper_stores = true);
+/// The values start `value_offset` elements into their tensor.
 kernels::AttentionKernel choose_attention(const Target& target, KernelChoice choice, DType dtype,
-                                          const AttentionShape& shape);
+                                          const AttentionShape& shape, std::int64_t value_offset = 0);
 
 std::string_view name_of(kernels::GemmKernel kernel);
 std::string_view name_of(kernels::AttentionKernel kernel);

@@ -63,7 +63,7 @@ void library_rope(const Planning& p, const RopeTask& task, Phases phases);
 // attention.cc
 void naive_attention(const Planning& p, TensorId q, TensorId k, TensorId v, TensorId out);
 void library_attention(const Planning& p, TensorId q, TensorId k, Columns v, TensorId out);
-void fused_attention(const Planning& p, TensorId q, TensorId k, TensorId v, TensorId out);
+void fused_attention(const Planning& p, TensorId q, TensorId k, Columns v, TensorId out);
 
 // qkv.cc
 void naive_qkv(const Planning& p, const QkvTensors& in, const QkvResult& out);

@@ -49,6 +49,9 @@ struct Planning {
   /// Token row t to row t.
   RowMap same_rows() const { return {.seq = c.seq, .capacity = c.seq, .past = 0}; }
 
+  /// All of a tensor's columns.
+  Columns columns(TensorId id) const { return {.tensor = id, .offset = 0, .stride = plan.tensor(id).cols}; }
+
   Access all(TensorId id) const { return plan.all(id); }
   /// `rows` times `cols` of a tensor's elements.
   Access part(TensorId id, std::int64_t rows, std::int64_t cols) const {

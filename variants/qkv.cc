@@ -67,7 +67,7 @@ Columns library_qkv(const Planning& p, const QkvTensors& in, const QkvResult& ou
   library_rope(p, {"k", k, c.kv_heads, out.k, c.kv_rows()}, in.phases);
   if (!out.v) return v;
   copy_columns(p, "copy v", v, *out.v, key_columns(c));
-  return {*out.v, 0, key_columns(c)};
+  return p.columns(*out.v);
 }
 
 void fused_qkv(const Planning& p, const QkvTensors& in, const QkvResult& out) {

@@ -11,7 +11,9 @@ namespace {
 
 // Where a variant stands in reports; names that are not listed come last.
 std::size_t rank(std::string_view name) {
-  constexpr std::array<std::string_view, 4> kOrder = {"naive", "cublas", "eigen", "fused"};
+  constexpr std::array<std::string_view, 6> kOrder = {
+      "naive", "cublas", "eigen", "cublas_flash", "eigen_flash", "fused",
+  };
   return static_cast<std::size_t>(std::find(kOrder.begin(), kOrder.end(), name) - kOrder.begin());
 }
 

@@ -26,7 +26,7 @@ class Registry {
  public:
   void add(Variant variant);  ///< throws std::invalid_argument when op, backend and name are taken
   const Variant* find(Op op, Backend backend, std::string_view name) const;
-  /// In the order that reports use: naive, cublas or eigen, fused, then the rest by name.
+  /// In the order that reports use: naive, cublas or eigen, cublas_flash or eigen_flash, fused, then the rest by name.
   std::vector<const Variant*> all(Op op, Backend backend) const;
   std::vector<std::string> names(Backend backend) const;
 

@@ -28,6 +28,9 @@ std::vector<Variant> standard_variants(const StandardOp& op) {
     };
     enter("naive", every, planner(op.naive));
     enter(library_name(backend), every, planner(op.library));
+    if (op.library_flash != nullptr) {
+      enter(std::string(library_name(backend)) + "_flash", half, planner(op.library_flash));
+    }
     enter("fused", op.has_product ? half : every, planner(op.fused));
     if (cuda && op.has_product) enter("fused.portable", half, planner(op.fused, KernelChoice::portable));
   }

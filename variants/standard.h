@@ -18,10 +18,11 @@ struct StandardOp {
   Append naive;
   Append library;
   Append fused;
+  Append library_flash = nullptr;  ///< the library's, around fused attention; takes the dtypes of `fused`
 };
 
-/// naive, eigen and fused on the CPU; naive, cublas, fused and, where they differ, fused.portable and fused.hopper on
-/// CUDA.
+/// naive, eigen, eigen_flash where there is one, and fused on the CPU; naive, cublas, cublas_flash, fused and, where
+/// they differ, fused.portable and fused.hopper on CUDA.
 std::vector<Variant> standard_variants(const StandardOp& op);
 
 }  // namespace fusebench

@@ -31,14 +31,11 @@ class QueryTile {
 
   void compute(const float* q, const float* k, const float* v, float* out) {
     start(q);
-    const std::int64_t stride = shape_.kv_heads * shape_.head_dim;
-    const std::int64_t head = (b_ * shape_.keys * shape_.kv_heads + kv_head_) * shape_.head_dim;
     const std::int64_t last = visible(rows_ - 1);
     for (std::int64_t key0 = 0; key0 < last; key0 += key_tile) {
       const std::int64_t keys = std::min(key_tile, last - key0);
-      const std::int64_t place = head + key0 * stride;
-      add_keys(StridedMap(k + place, keys, shape_.head_dim, Eigen::OuterStride<>(stride)),
-               StridedMap(v + place, keys, shape_.head_dim, Eigen::OuterStride<>(stride)), key0);
+      add_keys(rows_of(k, shape_.key_stride(), key0, keys), rows_of(v, shape_.resolved_value_stride(), key0, keys),
+               key0);
     }
     finish(out);
   }
@@ -46,6 +43,12 @@ class QueryTile {
  private:
   std::int64_t group() const { return shape_.heads / shape_.kv_heads; }
   std::int64_t visible(std::int64_t i) const { return visible_keys(shape_, (first_row_ + i) / group()); }
+
+  // `keys` rows of k or v from key0 on.
+  StridedMap rows_of(const float* x, std::int64_t stride, std::int64_t key0, std::int64_t keys) const {
+    const float* first = x + (b_ * shape_.keys + key0) * stride + kv_head_ * shape_.head_dim;
+    return {first, keys, shape_.head_dim, Eigen::OuterStride<>(stride)};
+  }
 
   // The offset of row i in q and out.
   std::int64_t offset(std::int64_t i) const {

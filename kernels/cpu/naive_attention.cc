@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "kernels/cpu/fp32.h"
 #include "kernels/cpu/naive.h"
@@ -100,6 +101,7 @@ void divide_rows(const Exec& /*exec*/, DType dtype, const void* x_data, const fl
 void weighted_values(const Exec& /*exec*/, DType dtype, const void* probabilities, const void* v, void* out,
                      AttentionShape shape) {
   require_fp32(dtype);
+  if (shape.value_stride != 0) throw std::invalid_argument("naive attention takes dense values alone");
   const std::int64_t rows = shape.batch * shape.heads * shape.seq;
   parallel_for(rows, grain_for(shape.keys), [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {

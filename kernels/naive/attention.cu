@@ -1,6 +1,7 @@
 // scores = q·kᵀ / sqrt(head_dim), masked; row max; exp(score - max); row sum; divide; · v. A product a query head
 // (see tile.cuh), the rest row by row over [batch · heads · seq, keys].
 #include <cmath>
+#include <stdexcept>
 
 #include "kernels/naive/map.cuh"
 #include "kernels/naive/reduce.cuh"
@@ -145,6 +146,7 @@ void divide_rows(const Exec& exec, DType dtype, const void* x, const float* sum,
 
 void weighted_values(const Exec& exec, DType dtype, const void* probabilities, const void* v, void* out,
                      AttentionShape shape) {
+  if (shape.value_stride != 0) throw std::invalid_argument("naive attention takes dense values alone");
   const Tiles tiles{.count = shape.batch * shape.heads, .rows = shape.seq, .cols = shape.head_dim};
   dispatch(dtype, [&]<class T>() {
     weighted_values_kernel<<<grid_for(tiles.total(), 1), tile_threads, 0, stream_of(exec)>>>(

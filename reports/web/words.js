@@ -2,7 +2,7 @@
 const WORDS = {
   "case": "an op with its shape, dtype, conventions and seed: it decides the inputs to the last bit",
   "variant": "one way to compute an op: naive stores every intermediate, cublas (eigen on the CPU) takes every "
-    + "product from the library, fused makes as few passes over memory as it can",
+    + "product from the library, cublas_flash all but attention's, fused makes as few passes over memory as it can",
   "row": "a case, a variant and a mode: one line of results.csv",
   "step": "one launch of a plan",
   "compulsory bytes": "each input of the op read once and each output written once: the same for every variant",

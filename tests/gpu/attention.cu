@@ -97,13 +97,27 @@ Expected expect(const Problem<T>& problem) {
   return expected;
 }
 
+/// What `values` are the last `row` columns of; the other columns are NaN.
+template <typename T>
+std::vector<T> with_columns_before(const std::vector<T>& values, std::int64_t row, std::int64_t stride) {
+  const auto keys = static_cast<std::int64_t>(values.size()) / row;
+  std::vector<T> wide(static_cast<std::size_t>(keys * stride), rounded<T>(std::nan("")));
+  for (std::int64_t key = 0; key < keys; ++key) {
+    std::copy_n(values.begin() + key * row, row, wide.begin() + (key + 1) * stride - row);
+  }
+  return wide;
+}
+
 /// One launch; k and v lie between NaNs. `offset` counts elements past an aligned base.
 template <typename T>
 std::vector<T> launch(const Problem<T>& problem, AttentionKernel kernel, std::int64_t offset = 0) {
   constexpr std::int64_t surroundings = 128 * 256;
-  const DeviceBuffer<T> q(problem.q, offset), k(problem.k, offset, surroundings), v(problem.v, offset, surroundings);
+  const std::int64_t row = problem.shape.key_stride(), stride = problem.shape.resolved_value_stride();
+  const DeviceBuffer<T> q(problem.q, offset), k(problem.k, offset, surroundings),
+      v(with_columns_before(problem.v, row, stride), offset, surroundings);
   DeviceBuffer<T> out(static_cast<std::int64_t>(problem.q.size()), offset, output_guard);
-  kernels::cuda::attention(stream, kernel, Format<T>::dtype, q.data(), k.data(), v.data(), out.data(), problem.shape);
+  kernels::cuda::attention(stream, kernel, Format<T>::dtype, q.data(), k.data(), v.data() + stride - row, out.data(),
+                           problem.shape);
   const std::vector<T> result = out.read();
   CHECK(out.guards_intact());
   return result;
@@ -121,8 +135,8 @@ void check(const Problem<T>& problem, const std::vector<AttentionKernel>& kernel
   const AttentionShape& s = problem.shape;
   const Expected expected = expect(problem);
   for (const AttentionKernel kernel : kernels) {
-    CAPTURE(s.batch, s.seq, s.keys, s.heads, s.kv_heads, s.head_dim, s.causal, name_of(Format<T>::dtype), offset,
-            static_cast<int>(kernel));
+    CAPTURE(s.batch, s.seq, s.keys, s.heads, s.kv_heads, s.head_dim, s.causal, s.value_stride,
+            name_of(Format<T>::dtype), offset, static_cast<int>(kernel));
     CHECK(mismatch(launch(problem, kernel, offset), expected.value, expected.slack) == "");
   }
 }
@@ -187,6 +201,37 @@ TEST_CASE("attention with element loads takes any head_dim and any base") {
       check_unaligned({.batch = 2, .seq = seq, .keys = seq + 3, .heads = 4, .kv_heads = 2, .head_dim = head_dim}, 1);
       check_unaligned(
           {.batch = 1, .seq = seq, .keys = seq, .heads = 1, .kv_heads = 1, .head_dim = head_dim, .causal = true}, 0);
+    }
+  }
+}
+
+TEST_CASE("attention reads values that lie apart, and nothing between them") {
+  if (skip_without_device()) return;
+  for (const std::int64_t head_dim : {8, 64, 96, 128, 192, 256}) {
+    for (const std::int64_t seq : {1, 65, 129, 300}) {
+      AttentionShape shape{.batch = 2, .seq = seq, .keys = seq + 3, .heads = 4, .kv_heads = 2, .head_dim = head_dim};
+      shape.value_stride = (4 + 2 * 2) * head_dim;  // as a product of q, k and v at once leaves them
+      check_both_types(shape);
+      shape.causal = true;
+      shape.value_stride = shape.key_stride() + 8;
+      check_both_types(shape);
+    }
+  }
+  for (const std::int64_t head_dim : {64, 96, 128}) {
+    const std::int64_t heads = multiprocessors();
+    check_both_types({.batch = 1,
+                      .seq = 129,
+                      .keys = 129,
+                      .heads = heads,
+                      .kv_heads = heads,
+                      .head_dim = head_dim,
+                      .value_stride = 3 * heads * head_dim});
+  }
+  for (const std::int64_t head_dim : {5, 64, 100, 128, 256}) {
+    AttentionShape shape{.batch = 2, .seq = 65, .keys = 70, .heads = 4, .kv_heads = 2, .head_dim = head_dim};
+    for (const std::int64_t others : {1, 8}) {
+      shape.value_stride = shape.key_stride() + others;
+      for (const std::int64_t offset : {0, 1}) check_unaligned(shape, offset);
     }
   }
 }
@@ -354,9 +399,9 @@ TEST_CASE("attention refuses what its kernel cannot take") {
   const DeviceBuffer<__half> buffer(4096);
   DeviceBuffer<__half> out(4096);
   const auto call = [&](AttentionKernel kernel, DType dtype, std::int64_t head_dim, std::int64_t kv_heads,
-                        std::int64_t offset) {
+                        std::int64_t offset, std::int64_t value_stride = 0) {
     kernels::cuda::attention(stream, kernel, dtype, buffer.data() + offset, buffer.data(), buffer.data(), out.data(),
-                             {.heads = 2, .kv_heads = kv_heads, .head_dim = head_dim});
+                             {.heads = 2, .kv_heads = kv_heads, .head_dim = head_dim, .value_stride = value_stride});
   };
   CHECK_THROWS_AS(call(AttentionKernel::portable, DType::fp32, 64, 2, 0), std::invalid_argument);
   CHECK_THROWS_AS(call(AttentionKernel::portable, DType::fp16, 64, 2, 1), std::invalid_argument);
@@ -366,5 +411,8 @@ TEST_CASE("attention refuses what its kernel cannot take") {
   CHECK_THROWS_AS(call(AttentionKernel::cpu, DType::fp16, 64, 2, 0), std::invalid_argument);
   CHECK_THROWS_AS(call(AttentionKernel::hopper, DType::fp16, 96, 2, 0), std::invalid_argument);
   CHECK_THROWS_AS(call(AttentionKernel::hopper, DType::fp16, 64, 2, 1), std::invalid_argument);
+  CHECK_THROWS_AS(call(AttentionKernel::portable, DType::fp16, 64, 2, 0, 132), std::invalid_argument);
+  CHECK_THROWS_AS(call(AttentionKernel::hopper, DType::fp16, 64, 2, 0, 132), std::invalid_argument);
   CHECK_NOTHROW(call(AttentionKernel::portable_unaligned, DType::fp16, 60, 2, 1));
+  CHECK_NOTHROW(call(AttentionKernel::portable_unaligned, DType::fp16, 64, 2, 0, 132));
 }

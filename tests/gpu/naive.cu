@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "kernels/primitives.h"
 #include "tests/catch.h"
@@ -351,6 +352,11 @@ TEST_CASE("naive weighted values take nothing from masked keys, infinite ones in
   Output<__half> out(s.seq * s.head_dim);
   cuda_primitives().weighted_values(exec, DType::fp16, device_weights.data(), device_v.data(), out.data(), s);
   out.require("weighted_values", [&](std::int64_t i) { return Target{device_v[i], 0}; });
+}
+
+TEST_CASE("naive weighted values refuse values that lie apart", "[gpu][naive]") {
+  CHECK_THROWS_AS(cuda_primitives().weighted_values(exec, DType::fp16, nullptr, nullptr, nullptr, {.value_stride = 2}),
+                  std::invalid_argument);
 }
 
 TEST_CASE("naive swiglu steps, hostile gates included", "[gpu][naive]") {
