@@ -74,10 +74,28 @@ struct ResidualTile {
 /// The same with the sums of squares of what is stored, [m, ceil(n / kSquaresColumns)].
 template <typename T>
 struct ResidualSquaresTile : ResidualTile<T> {
+  using typename ResidualTile<T>::Column, typename ResidualTile<T>::Row, typename ResidualTile<T>::Operands;
+
+  enum { kChunksAhead = 3 };  ///< what registers are left for
+
   float* squares;
 
-  __device__ __forceinline__ void store_squares(int row, int part, float sum) const {
-    squares[row * ceil_div<std::int64_t>(this->n, kSquaresColumns) + part] = sum;
+  template <typename Stage>
+  __device__ __forceinline__ float put(Row row, Column col, const Operands& operands, const float (&values)[8], int own,
+                                       const Stage& stage) const {
+    float sum = 0.0f;
+    ResidualTile<T>::put(row, col, operands, values, own, [&](int at, const float(&results)[8]) {
+      stage(at, results);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const float stored = to_float(from_float<T>(results[i]));
+        sum = fmaf(stored, stored, sum);
+      }
+    });
+    return sum;
+  }
+  __device__ __forceinline__ void store_squares(Row row, int part, float sum) const {
+    squares[row.row * ceil_div<std::int64_t>(this->n, kSquaresColumns) + part] = sum;
   }
 };
 

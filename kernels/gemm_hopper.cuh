@@ -107,7 +107,7 @@ struct BoxTarget {
 /// - `put(row, column, operands, values, own, stage)`: calls stage(col, results) with arrays of 4 or 8 neighbouring
 ///   results; columns count from the staging buffer's first, and `own` is where this thread's would be in their order,
 /// - `BoxTarget target(row, col)`: where the box belongs whose first result comes from this row and column,
-/// - optionally `store_squares(row, part, sum)`, which takes the sums of squares of kSquaresColumns results each.
+/// - optionally `store_squares(row, part, sum)`, which takes the sums of what `put` then returns over kSquaresColumns.
 template <typename T, typename Tile, typename Epilogue>
 class ConsumerTile {
  public:
@@ -119,15 +119,15 @@ class ConsumerTile {
         first_row_(first_row),
         first_col_(first_col),
         m_(m),
-        n_(n) {}
-
-  /// Finds out what the epilogue has to know of the rows, now.
-  __device__ __forceinline__ void settle() {
+        n_(n) {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      rows_[half] = epilogue_.row(min(row_at(half), m_ - 1));
-      hopper::settle(rows_[half]);
-    }
+    for (int half = 0; half < 2; ++half) rows_[half] = epilogue.row(min(row_at(half), m - 1));
+  }
+
+  /// Keeps the compiler from putting off until it is used what the constructor has found out.
+  __device__ __forceinline__ void settle() {
+    hopper::settle(rows_[0]);
+    hopper::settle(rows_[1]);
   }
 
   /// Starts what the first chunks read, while the last products are under way.
@@ -145,7 +145,6 @@ class ConsumerTile {
       hopper::fence_for_tma();
       hopper::named_sync(barrier_, 128);
       if (is_leader()) store_boxes(first_col_ + first * 32);
-      if constexpr (sums_squares) sum_squares(first);
     }
   }
 
@@ -182,51 +181,48 @@ class ConsumerTile {
     }
   }
 
-  /// In the staging buffer: boxes of 64 columns, one behind the other, swizzled as TMA reads them.
-  __device__ __forceinline__ std::uint32_t staged_at(int half, int col) const {
-    const int box = col / Tile::box_columns, pack = col % Tile::box_columns / 8;
-    return staging_ + box * Tile::box_bytes + row_in_box(half) * Tile::box_columns * 2 + (pack ^ lane() / 4) * 16 +
-           col % 8 * 2;
-  }
-  /// Where this thread's results of the chunk would be in the order of columns.
-  __device__ __forceinline__ static int own_column(int chunk) {
-    return (chunk % staged_chunks * 32 + lane() % 4 * 8) * Epilogue::kOutputs / 8;
-  }
-
+  /// Chunks from `first` on to the staging buffer: boxes of 64 columns, one behind the other, swizzled as TMA reads
+  /// them.
   __device__ __forceinline__ void stage(int first, const float (&accumulators)[Tile::n / 2]) {
+    float squares[2] = {};
 #pragma unroll
     for (int chunk = first; chunk < first + staged_chunks; ++chunk) {
       const typename Epilogue::Column column = columns_[chunk % ahead];
       const typename Epilogue::Operands operands[2] = {operands_[chunk % ahead][0], operands_[chunk % ahead][1]};
       if (chunk + ahead < chunks) fetch(chunk + ahead);
+      const int own = ((chunk - first) * 32 + lane() % 4 * 8) * Epilogue::kOutputs / 8;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         float values[8];
 #pragma unroll
         for (int i = 0; i < 8; ++i) values[i] = accumulators[chunk * 16 + i / 2 * 4 + half * 2 + i % 2];
-        epilogue_.put(rows_[half], column, operands[half], values, own_column(chunk),
-                      [&](int col, const auto& results) { hopper::store_shared<T>(staged_at(half, col), results); });
+        const std::uint32_t row = staging_ + row_in_box(half) * Tile::box_columns * 2;
+        const auto store = [&](int col, const auto& results) {
+          const int box = col / Tile::box_columns, pack = col % Tile::box_columns / 8;
+          hopper::store_shared<T>(row + box * Tile::box_bytes + (pack ^ lane() / 4) * 16 + col % 8 * 2, results);
+        };
+        if constexpr (sums_squares) {
+          const float sum = epilogue_.put(rows_[half], column, operands[half], values, own, store);
+          if (is_inside(chunk, half)) squares[half] += sum;
+        } else {
+          epilogue_.put(rows_[half], column, operands[half], values, own, store);
+        }
+      }
+      if constexpr (sums_squares) {
+        if ((chunk + 1) * 32 % kSquaresColumns == 0) store_squares(chunk, squares);
       }
     }
   }
 
-  /// Of what this thread has staged, with its quad. Read back, since accumulators leave no registers for it before.
-  __device__ __forceinline__ void sum_squares(int first) const {
-    const int part = (first_col_ + first * 32) / static_cast<int>(kSquaresColumns);
+  /// The rows' sums over the columns up to the chunk's last, which begin anew.
+  __device__ __forceinline__ void store_squares(int chunk, float (&squares)[2]) const {
+    const int part = (first_col_ + chunk * 32) / static_cast<int>(kSquaresColumns);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float sum = 0.0f;
-#pragma unroll
-      for (int chunk = first; chunk < first + staged_chunks; ++chunk) {
-        const Pack<T, 8> staged = hopper::load_shared<Pack<T, 8>>(staged_at(half, own_column(chunk)));
-        float squares = 0.0f;
-#pragma unroll
-        for (int i = 0; i < 8; ++i) squares = fmaf(staged[i], staged[i], squares);
-        if (is_inside(chunk, half)) sum += squares;
-      }
-      sum = reduce_quad(sum, [](float a, float b) { return a + b; });
+      const float sum = reduce_quad(squares[half], [](float a, float b) { return a + b; });
       const bool writes = lane() % 4 == 0 && row_at(half) < m_ && part * kSquaresColumns < n_;
-      if (writes) epilogue_.store_squares(row_at(half), part, sum);
+      if (writes) epilogue_.store_squares(rows_[half], part, sum);
+      squares[half] = 0.0f;
     }
   }
 
@@ -311,24 +307,20 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
   TileSchedule<Tile> schedule(m, n);
   int row = 0, col = 0;
   bool has_tile = schedule.take(row, col);
-  // What the epilogue needs beside accumulators is found out while they are computed, by one warpgroup after the other:
-  // while one waits for memory the other keeps the tensor cores busy.
-  const int settles_at = std::min(1 + 2 * warpgroup, slices - 1);
   while (has_tile) {
+    multiply(false);
+    // All that needs no accumulators is found out here, while they are computed.
     ConsumerTile<T, Tile, Epilogue> out(epilogue, ring.staging(warpgroup), warpgroup,
                                         row + rank * Tile::m + warpgroup * 64, col, m, n);
+    has_tile = schedule.take(row, col);
+    out.settle();
     int reading = place.stage;
-    for (int slice = 0; slice < slices; ++slice, place.advance()) {
-      multiply(slice > 0);
-      if (slice > 0) {
-        hopper::wgmma_wait<1>();  // the slice before this one has been multiplied
-        release(reading);
-        reading = place.stage;
-      }
-      if (slice == settles_at) {
-        out.settle();
-        has_tile = schedule.take(row, col);
-      }
+    place.advance();
+    for (int slice = 1; slice < slices; ++slice, place.advance()) {
+      multiply(true);
+      hopper::wgmma_wait<1>();  // the slice before this one has been multiplied
+      release(reading);
+      reading = place.stage;
     }
     out.prefetch();
     hopper::wgmma_wait<0>();

@@ -164,8 +164,7 @@ __device__ __forceinline__ void tma_wait_read() { asm volatile("cp.async.bulk.wa
 /// Until they have been written.
 __device__ __forceinline__ void tma_wait() { asm volatile("cp.async.bulk.wait_group 0;\n" ::: "memory"); }
 
-/// Rounds 4 or 8 floats to neighbours in shared memory, by one store. The compiler may move ordinary loads over it, so
-/// it is for what only TMA reads.
+/// Rounds 4 or 8 floats to neighbours in shared memory, by one store.
 template <typename T>
 __device__ __forceinline__ void store_shared(std::uint32_t shared, const float (&values)[4]) {
   asm volatile("st.shared.v2.b32 [%0], {%1, %2};\n" ::"r"(shared), "r"(pack<T>(values[0], values[1])),
@@ -178,16 +177,6 @@ __device__ __forceinline__ void store_shared(std::uint32_t shared, const float (
                "r"(pack<T>(values[2], values[3])), "r"(pack<T>(values[4], values[5])),
                "r"(pack<T>(values[6], values[7]))
                : "memory");
-}
-
-/// 16 bytes.
-template <typename Value>
-__device__ __forceinline__ Value load_shared(std::uint32_t shared) {
-  uint4 words;
-  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];\n"
-               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
-               : "r"(shared));
-  return std::bit_cast<Value>(words);
 }
 
 // --- named barriers of whole warps; 0 is __syncthreads' ---

@@ -247,7 +247,7 @@ TEST_CASE("values that lie apart take the vector kernels where each key's are al
     return choose_attention(kHopper, choice, DType::bf16, shape, offset);
   };
   for (const auto& [choice, kernel] : {std::pair{KernelChoice::portable, kernels::AttentionKernel::portable},
-                                       {KernelChoice::hopper, kernels::AttentionKernel::hopper}}) {
+                                       {KernelChoice::best, kernels::AttentionKernel::hopper}}) {
     CHECK(chosen(choice, 0, 0) == kernel);
     CHECK(chosen(choice, 72, 8) == kernel);
     CHECK(chosen(choice, 68, 8) == kernels::AttentionKernel::portable_unaligned);

@@ -13,8 +13,7 @@ using Append = void (*)(const Planning& p);
 
 struct StandardOp {
   Op op;
-  bool
-      has_product;  ///< or attention: `fused` then takes no fp32 on CUDA, and `fused.portable` and `fused.hopper` exist
+  bool has_product;  ///< or attention: `fused` then takes no fp32 on CUDA, and `fused.portable` exists
   Append naive;
   Append library;
   Append fused;
@@ -22,7 +21,7 @@ struct StandardOp {
 };
 
 /// naive, eigen, eigen_flash where there is one, and fused on the CPU; naive, cublas, cublas_flash, fused and, where
-/// they differ, fused.portable and fused.hopper on CUDA.
+/// they differ, fused.portable on CUDA.
 std::vector<Variant> standard_variants(const StandardOp& op);
 
 }  // namespace fusebench
