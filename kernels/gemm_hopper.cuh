@@ -1,5 +1,6 @@
-// The product of kernels/gemm.cuh for sm_90a, with the same epilogues: c[m, n] = a[m, k] · weight[n, k]ᵀ, fp16 or bf16
-// operands with rows of a multiple of 16 bytes, fp32 accumulators, any m, k >= 1 and n = 32, 64, .. below 2^31.
+// The product of kernels/gemm.cuh for sm_90a: c[m, n] = a[m, k] · weight[n, k]ᵀ, fp16 or bf16 operands and results with
+// rows of a multiple of 16 bytes, fp32 accumulators, any m, k >= 1 and n = 32, 64, .. below 2^31. Epilogues have a form
+// of their own, see ConsumerTile.
 //
 // One block stays on each multiprocessor and takes tile after tile. Its first warpgroup is the producer: one thread
 // keeps a ring of shared-memory stages filled by TMA, running ahead into the next tile. The two others are consumers:
@@ -47,7 +48,7 @@ struct HopperTile {
   static constexpr int threads = 128 * (1 + consumers);
   static constexpr int a_bytes = m * k * 2, weight_bytes = n * k * 2, stage_bytes = a_bytes + weight_bytes;
   static constexpr int box_columns = 64, box_bytes = 64 * box_columns * 2;  ///< of a consumer's results, in one store
-  static constexpr int staging_columns = 2 * box_columns, staging_bytes = 2 * box_bytes;  ///< a consumer's
+  static constexpr int staging_bytes = 2 * box_bytes;                       ///< a consumer's
   static constexpr int staging_offset = stages * stage_bytes;
   static constexpr int barriers_offset = staging_offset + consumers * staging_bytes;
   static constexpr int shared_bytes = hopper::kAlignBytes + barriers_offset + 2 * stages * 8;
