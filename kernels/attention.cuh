@@ -255,7 +255,7 @@ class AttentionWarp {
         for (int n = 0; n < 2 * key16; ++n) {
           tile_max = fmaxf(tile_max, fmaxf(scores_[m][n][2 * half], scores_[m][n][2 * half + 1]));
         }
-        tile_max = reduce_quad(tile_max, [](float a, float b) { return fmaxf(a, b); });
+        tile_max = quad_max(tile_max);
         const float max = fmaxf(max_[m][half], tile_max * scale_);
         const float offset = max == -INFINITY ? 0.0f : max;  // nothing visible yet: powers of -inf, not of NaN
         const float correction = power_of_two(max_[m][half] - offset);
@@ -315,7 +315,7 @@ class AttentionWarp {
     for (int m = 0; m < m16; ++m) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const float sum = reduce_quad(sum_[m][half], [](float a, float b) { return a + b; });
+        const float sum = quad_sum(sum_[m][half]);
         const float scale = sum == 0.0f ? 0.0f : 1.0f / sum;  // 0: no key was visible
 #pragma unroll
         for (int n = 0; n < 2 * d16; ++n) {

@@ -189,9 +189,7 @@ __device__ __forceinline__ bool exponentiate(const float (&scores)[Keys / 2], st
   float offset[2], sum[2][2] = {};
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const float max =
-        reduce_quad(fmaxf(slice_max[half][0], slice_max[half][1]), [](float a, float b) { return fmaxf(a, b); }) *
-        scale_log2;
+    const float max = quad_max(fmaxf(slice_max[half][0], slice_max[half][1])) * scale_log2;
     const bool row_grows = !(max <= rows.max[half] + kStaleMaximum);
     correction[half] = row_grows ? power_of_two(rows.max[half] - max) : 1.0f;
     if (row_grows) rows.max[half] = max;
@@ -358,7 +356,7 @@ class AttentionConsumer {
                                         const SoftmaxRows& rows) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const float sum = reduce_quad(rows.sum[half], [](float a, float b) { return a + b; });
+      const float sum = quad_sum(rows.sum[half]);
       const float factor = sum == 0.0f ? 0.0f : 1.0f / sum;  // 0: no key was visible
       const int row = place.first_row + warpgroup_ * 64 + warp_ * 16 + lane_ / 4 + half * 8;
       const std::int64_t head = (static_cast<std::int64_t>(place.batch) * shape_.seq + row) * shape_.heads + place.head;

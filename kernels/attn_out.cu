@@ -99,9 +99,13 @@ struct ResidualSquaresTile : ResidualTile<T> {
   }
 };
 
-/// `squares` is null where nobody asks for them.
-void launch(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* weight, const void* residual,
-            void* out, float* squares, std::int64_t m, std::int64_t n, std::int64_t k) {
+}  // namespace
+
+void product_residual(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* weight,
+                      const void* residual, void* out, std::int64_t m, std::int64_t n, std::int64_t k, float* squares) {
+  if (squares != nullptr && kernel != GemmKernel::hopper) {
+    throw std::invalid_argument("the Hopper product alone sums squares");
+  }
   dispatch_half(dtype, [&]<typename T>() {
     const T* rows = static_cast<const T*>(a);
     const T* weights = static_cast<const T*>(weight);
@@ -116,19 +120,6 @@ void launch(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, con
     if (squares == nullptr) return launch_hopper(exec, rows, weights, m, n, k, tile);
     launch_hopper(exec, rows, weights, m, n, k, ResidualSquaresTile<T>{tile, squares});
   });
-}
-
-}  // namespace
-
-void product_residual(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* weight,
-                      const void* residual, void* out, std::int64_t m, std::int64_t n, std::int64_t k) {
-  launch(exec, kernel, dtype, a, weight, residual, out, nullptr, m, n, k);
-}
-
-void product_residual(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* weight,
-                      const void* residual, void* out, float* squares, std::int64_t m, std::int64_t n, std::int64_t k) {
-  if (kernel != GemmKernel::hopper) throw std::invalid_argument("the Hopper product alone sums squares");
-  launch(exec, kernel, dtype, a, weight, residual, out, squares, m, n, k);
 }
 
 }  // namespace fusebench::kernels::cuda

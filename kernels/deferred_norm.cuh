@@ -1,7 +1,7 @@
 // A row's factor, where a product's epilogue applies the norm before it (kernels/deferred_norm.h).
 #pragma once
 
-#include "kernels/deferred_norm.h"
+#include "kernels/fused.h"
 #include "kernels/online_softmax.cuh"
 #include "kernels/row.cuh"
 
@@ -15,7 +15,7 @@ __device__ __forceinline__ float row_factor(const DeferredNorm& norm, int row, i
   float sum = 0.0f;
 #pragma unroll 8
   for (int part = static_cast<int>(threadIdx.x) % 4; part < parts; part += 4) sum += squares[part];
-  sum = reduce_quad(sum, [](float a, float b) { return a + b; });
+  sum = quad_sum(sum);
   return rstd_of(sum, dim, norm.eps) / *norm.fold;
 }
 

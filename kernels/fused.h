@@ -51,6 +51,17 @@ constexpr bool hopper_takes(const QkvShape& shape) {
   return (shape.head_dim == 64 || shape.head_dim == 128) && rows_are_neighbours && positions_fit;
 }
 
+constexpr std::int64_t kSquaresColumns = 128;  ///< of a row in one sum that product_residual stores
+
+/// An RMSNorm in front of a product that is applied behind it (kernels/deferred_norm.h), by GemmKernel::hopper alone. A
+/// row's factor is 1 / (fold · sqrt(sum of the row's squares / dim + eps)).
+struct DeferredNorm {
+  const float* squares = nullptr;  ///< [rows, parts], to be added; null: rows keep what the product gives
+  std::int64_t parts = 0;
+  float eps = 0;
+  const float* fold = nullptr;  ///< fold_norm's
+};
+
 struct Fused {
   // y = x / sqrt(mean(x²) + eps) · weight: one pass, the row stays on chip
   void (*rmsnorm)(const Exec&, DType, const void* x, const void* weight, float eps, void* y, std::int64_t rows,
@@ -72,17 +83,18 @@ struct Fused {
   void (*attention)(const Exec&, AttentionKernel, DType, const void* q, const void* k, const void* v, void* out,
                     AttentionShape);
 
-  // out[m, n] = a[m, k] · weight[n, k]ᵀ + residual[m, n]
+  // out[m, n] = a[m, k] · weight[n, k]ᵀ + residual[m, n]; with GemmKernel::hopper also, unless it is null,
+  // squares[m, ceil(n / kSquaresColumns)]: sums over columns of out as it is stored
   void (*product_residual)(const Exec&, GemmKernel, DType, const void* a, const void* weight, const void* residual,
-                           void* out, std::int64_t m, std::int64_t n, std::int64_t k);
+                           void* out, std::int64_t m, std::int64_t n, std::int64_t k, float* squares);
 
   // q, k, v = split(a[rows, dim] · weight[columns, dim]ᵀ), q and k rotated, k and v stored at kv_rows
   void (*product_rope)(const Exec&, GemmKernel, DType, const void* a, const void* prepared_weight, const float* cos,
-                       const float* sin, void* q, void* k, void* v, QkvShape);
+                       const float* sin, void* q, void* k, void* v, QkvShape, DeferredNorm);
 
   // y[m, hidden] = silu(a · gateᵀ) · (a · upᵀ)
   void (*product_swiglu)(const Exec&, GemmKernel, DType, const void* a, const void* prepared_weight, void* y,
-                         std::int64_t m, std::int64_t hidden, std::int64_t k);
+                         std::int64_t m, std::int64_t hidden, std::int64_t k, DeferredNorm);
 
   // [columns, dim]: rows of wq, wk, wv one after the other; with Pairing::half each q and k head's rows are reordered
   // to 0, d/2, 1, d/2 + 1, ... so that a pair is neighbours

@@ -25,9 +25,6 @@ Function<decltype(Fused::prepare_gate_up)> prepare_gate_up;
 // kernels/deferred_norm.h
 Function<decltype(DeferredNormKernels::row_squares)> row_squares;
 Function<decltype(DeferredNormKernels::fold_norm)> fold_norm;
-Function<decltype(DeferredNormKernels::product_rope)> product_rope;
-Function<decltype(DeferredNormKernels::product_swiglu)> product_swiglu;
-Function<decltype(DeferredNormKernels::product_residual)> product_residual;
 
 // kernels/elementwise.h
 Function<decltype(Elementwise::add)> add;

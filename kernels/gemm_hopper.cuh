@@ -16,10 +16,10 @@
 
 #include <array>
 
-#include "kernels/deferred_norm.cuh"
 #include "kernels/gemm.cuh"
 #include "kernels/hopper.cuh"
 #include "kernels/hopper_launch.cuh"
+#include "kernels/online_softmax.cuh"
 #include "kernels/ring.cuh"
 #include "kernels/tensor_map.h"
 
@@ -220,7 +220,7 @@ class ConsumerTile {
     const int part = (first_col_ + chunk * 32) / static_cast<int>(kSquaresColumns);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const float sum = reduce_quad(squares[half], [](float a, float b) { return a + b; });
+      const float sum = quad_sum(squares[half]);
       const bool writes = lane() % 4 == 0 && row_at(half) < m_ && part * kSquaresColumns < n_;
       if (writes) epilogue_.store_squares(rows_[half], part, sum);
       squares[half] = 0.0f;

@@ -76,7 +76,7 @@ __global__ void interleave_rows(const T* gate, const T* up, T* prepared, std::in
 }  // namespace
 
 void product_swiglu(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* prepared_weight,
-                    DeferredNorm norm, void* y, std::int64_t m, std::int64_t hidden, std::int64_t k) {
+                    void* y, std::int64_t m, std::int64_t hidden, std::int64_t k, DeferredNorm norm) {
   dispatch_half(dtype, [&]<typename T>() {
     const T* rows = static_cast<const T*>(a);
     const T* weights = static_cast<const T*>(prepared_weight);
@@ -89,11 +89,6 @@ void product_swiglu(const Exec& exec, GemmKernel kernel, DType dtype, const void
     launch_product(exec, kernel, rows, weights, m, 2 * hidden, k,
                    SwigluEpilogue<T>{static_cast<T*>(y), hidden, vectors});
   });
-}
-
-void product_swiglu(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* prepared_weight,
-                    void* y, std::int64_t m, std::int64_t hidden, std::int64_t k) {
-  product_swiglu(exec, kernel, dtype, a, prepared_weight, DeferredNorm{}, y, m, hidden, k);
 }
 
 void prepare_gate_up(const Exec& exec, DType dtype, const void* gate, const void* up, void* prepared,

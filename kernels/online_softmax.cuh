@@ -16,5 +16,11 @@ __device__ __forceinline__ float reduce_quad(float value, Combine combine) {
   value = combine(value, __shfl_xor_sync(0xffffffffu, value, 1));
   return combine(value, __shfl_xor_sync(0xffffffffu, value, 2));
 }
+__device__ __forceinline__ float quad_sum(float value) {
+  return reduce_quad(value, [](float a, float b) { return a + b; });
+}
+__device__ __forceinline__ float quad_max(float value) {
+  return reduce_quad(value, [](float a, float b) { return fmaxf(a, b); });
+}
 
 }  // namespace fusebench::kernels::cuda

@@ -1,7 +1,7 @@
 // Launches the portable product that was chosen, with an epilogue (kernels/gemm.cuh).
 #pragma once
 
-#include "kernels/deferred_norm.h"
+#include "kernels/fused.h"
 #include "kernels/gemm.cuh"
 #include "kernels/gemm_hopper.cuh"
 

@@ -239,7 +239,7 @@ __global__ void gather_rows(const T* wq, const T* wk, const T* wv, T* prepared, 
 }  // namespace
 
 void product_rope(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* prepared_weight,
-                  DeferredNorm norm, const float* cos, const float* sin, void* q, void* k, void* v, QkvShape shape) {
+                  const float* cos, const float* sin, void* q, void* k, void* v, QkvShape shape, DeferredNorm norm) {
   if (shape.head_dim % 2 != 0) throw std::invalid_argument("rope needs an even head_dim");
   if (shape.columns() > INT32_MAX) throw std::invalid_argument("q, k and v have over 2^31 columns");
   dispatch_half(dtype, [&]<typename T>() {
@@ -260,11 +260,6 @@ void product_rope(const Exec& exec, GemmKernel kernel, DType dtype, const void* 
         exec, kernel, rows, weights, shape.rows, shape.columns(), shape.dim,
         RopeEpilogue<T>{cos, sin, static_cast<T*>(q), static_cast<T*>(k), static_cast<T*>(v), shape, vectors});
   });
-}
-
-void product_rope(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* prepared_weight,
-                  const float* cos, const float* sin, void* q, void* k, void* v, QkvShape shape) {
-  product_rope(exec, kernel, dtype, a, prepared_weight, DeferredNorm{}, cos, sin, q, k, v, shape);
 }
 
 void prepare_qkv(const Exec& exec, DType dtype, const void* wq, const void* wk, const void* wv, void* prepared,

@@ -35,9 +35,6 @@ const DeferredNormKernels& cuda_deferred_norm() {
   static const DeferredNormKernels table{
       .row_squares = cuda::row_squares,
       .fold_norm = cuda::fold_norm,
-      .product_rope = cuda::product_rope,
-      .product_swiglu = cuda::product_swiglu,
-      .product_residual = cuda::product_residual,
   };
   return table;
 }

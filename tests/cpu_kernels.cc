@@ -293,7 +293,7 @@ TEST_CASE("CPU kernels refuse other dtypes") {
   REQUIRE_THROWS_AS(cpu_primitives().row_sum(exec, dtype, p, p, 1, 4), std::invalid_argument);
   REQUIRE_THROWS_AS(cpu_elementwise().rmsnorm(exec, dtype, p, p, eps, p, 1, 4), std::invalid_argument);
   REQUIRE_THROWS_AS(cpu_fused().swiglu(exec, dtype, p, p, p, 4), std::invalid_argument);
-  REQUIRE_THROWS_AS(cpu_fused().product_swiglu(exec, kernels::GemmKernel::cpu, dtype, p, p, p, 1, 1, 1),
+  REQUIRE_THROWS_AS(cpu_fused().product_swiglu(exec, kernels::GemmKernel::cpu, dtype, p, p, p, 1, 1, 1, {}),
                     std::invalid_argument);
 }
 

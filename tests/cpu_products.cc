@@ -77,7 +77,7 @@ Qkv fused_qkv(const QkvCase& c) {
   const std::int64_t kv_size = shape.rows / shape.seq * shape.kv_rows.capacity * shape.kv_heads * shape.head_dim;
   Qkv out{Floats(shape.rows * shape.heads * shape.head_dim), Floats(kv_size, 99.0F), Floats(kv_size, 99.0F)};
   cpu_fused().product_rope(exec, GemmKernel::cpu, fp32, c.a.data(), prepared.data(), c.cos.data(), c.sin.data(),
-                           out.q.data(), out.k.data(), out.v.data(), shape);
+                           out.q.data(), out.k.data(), out.v.data(), shape, {});
   return out;
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("CPU product with a residual") {
     const Floats residual = draw(e.m * e.n, 7);
     Floats out(e.m * e.n);
     cpu_fused().product_residual(exec, GemmKernel::cpu, fp32, a.data(), b.data(), residual.data(), out.data(), e.m, e.n,
-                                 e.k);
+                                 e.k, nullptr);
     Doubles expected = expected_product(a, b, e.m, e.n, e.k);
     for (std::int64_t i = 0; i < out.size(); ++i) {
       expected[static_cast<std::size_t>(i)] += static_cast<double>(residual[i]);
@@ -144,7 +144,7 @@ TEST_CASE("CPU product with SwiGLU") {
     cpu_fused().prepare_gate_up(exec, fp32, gate.data(), up.data(), prepared.data(), e.n, e.k);
     REQUIRE(prepared.guards_intact());
     Floats y(e.m * e.n);
-    cpu_fused().product_swiglu(exec, GemmKernel::cpu, fp32, a.data(), prepared.data(), y.data(), e.m, e.n, e.k);
+    cpu_fused().product_swiglu(exec, GemmKernel::cpu, fp32, a.data(), prepared.data(), y.data(), e.m, e.n, e.k, {});
     Doubles expected = expected_product(a, gate, e.m, e.n, e.k);
     const Doubles factor = expected_product(a, up, e.m, e.n, e.k);
     for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = silu(expected[i]) * factor[i];
@@ -192,8 +192,8 @@ TEST_CASE("CPU products give the same bits on any number of threads") {
     Floats out(e.m * e.n);
     Floats y(e.m * e.n);
     cpu_fused().product_residual(exec, GemmKernel::cpu, fp32, a.data(), b.data(), residual.data(), out.data(), e.m, e.n,
-                                 e.k);
-    cpu_fused().product_swiglu(exec, GemmKernel::cpu, fp32, a.data(), b.data(), y.data(), e.m, e.n, e.k);
+                                 e.k, nullptr);
+    cpu_fused().product_swiglu(exec, GemmKernel::cpu, fp32, a.data(), b.data(), y.data(), e.m, e.n, e.k, {});
     const Qkv projected = fused_qkv(qkv);
     return std::vector<Floats>{
         merged_product(e, a, b, {.seq = e.m, .capacity = e.m}, e.m), out, y, projected.q, projected.k, projected.v};
@@ -206,13 +206,18 @@ TEST_CASE("CPU products pass NaN on and refuse what is not theirs") {
   const Floats b(3, 1.0F);
   Floats out(1);
   const float residual = 1.0F;
-  cpu_fused().product_residual(exec, GemmKernel::cpu, fp32, a.data(), b.data(), &residual, out.data(), 1, 1, 3);
+  cpu_fused().product_residual(exec, GemmKernel::cpu, fp32, a.data(), b.data(), &residual, out.data(), 1, 1, 3,
+                               nullptr);
   REQUIRE(std::isnan(out[0]));
   const auto& fused = cpu_fused();
   float* p = out.data();
-  REQUIRE_THROWS_AS(fused.product_residual(exec, GemmKernel::portable, fp32, p, p, p, p, 1, 1, 1),
+  REQUIRE_THROWS_AS(fused.product_residual(exec, GemmKernel::portable, fp32, p, p, p, p, 1, 1, 1, nullptr),
                     std::invalid_argument);
-  REQUIRE_THROWS_AS(fused.product_rope(exec, GemmKernel::cpu, fp32, p, p, p, p, p, p, p, {}), std::invalid_argument);
+  REQUIRE_THROWS_AS(fused.product_residual(exec, GemmKernel::cpu, fp32, p, p, p, p, 1, 1, 1, p), std::invalid_argument);
+  REQUIRE_THROWS_AS(fused.product_swiglu(exec, GemmKernel::cpu, fp32, p, p, p, 1, 1, 1, {.squares = p}),
+                    std::invalid_argument);
+  REQUIRE_THROWS_AS(fused.product_rope(exec, GemmKernel::cpu, fp32, p, p, p, p, p, p, p, {}, {}),
+                    std::invalid_argument);
   REQUIRE_THROWS_AS(cpu_primitives().product(exec, DType::bf16, p, p, p, 1, 1, 1, {}), std::invalid_argument);
 }
 

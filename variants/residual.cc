@@ -28,20 +28,12 @@ void fused_residual_product(const Planning& p, const ResidualProduct& task) {
                .reads = {p.all(task.a), p.all(task.weight), p.all(task.residual)},
                .writes = {p.all(task.out)},
                .flops = product_flops(m, n, task.k)};
-  if (task.out_squares) {
-    product.writes.push_back(p.all(task.out_squares->tensor));
-    product.launch = [=, run = deferred_norm(p.target.backend).product_residual, dtype = p.c.dtype,
-                      squares = task.out_squares->tensor](const Exec& exec, const Bindings& bound) {
-      run(exec, kernel, dtype, bound.at(task.a), bound.at(task.weight), bound.at(task.residual), bound.at(task.out),
-          bound.at<float>(squares), m, n, task.k);
-    };
-  } else {
-    product.launch = [=, run = fused(p.target.backend).product_residual, dtype = p.c.dtype](const Exec& exec,
-                                                                                            const Bindings& bound) {
-      run(exec, kernel, dtype, bound.at(task.a), bound.at(task.weight), bound.at(task.residual), bound.at(task.out), m,
-          n, task.k);
-    };
-  }
+  if (task.out_squares) product.writes.push_back(p.all(task.out_squares->tensor));
+  product.launch = [=, run = fused(p.target.backend).product_residual, dtype = p.c.dtype](const Exec& exec,
+                                                                                          const Bindings& bound) {
+    run(exec, kernel, dtype, bound.at(task.a), bound.at(task.weight), bound.at(task.residual), bound.at(task.out), m, n,
+        task.k, task.out_squares ? bound.at<float>(task.out_squares->tensor) : nullptr);
+  };
   p.add(std::move(product));
 }
 

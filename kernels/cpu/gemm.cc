@@ -47,9 +47,10 @@ void product_tiles(const float* a, const float* weight, std::int64_t m, std::int
   });
 }
 
-void require(GemmKernel kernel, DType dtype) {
+void require(GemmKernel kernel, DType dtype, const float* squares) {
   require_fp32(dtype);
   if (kernel != GemmKernel::cpu) throw std::invalid_argument("a CPU product was asked for a GPU's kernel");
+  if (squares != nullptr) throw std::invalid_argument("the Hopper product alone has to do with sums of squares");
 }
 
 // Where the product's columns of one token go.
@@ -95,8 +96,8 @@ void store_qkv(const QkvShape& shape, const RowPiece& piece, const QkvRow& row) 
 }  // namespace
 
 void product_residual(const Exec& /*exec*/, GemmKernel kernel, DType dtype, const void* a, const void* weight,
-                      const void* residual, void* out, std::int64_t m, std::int64_t n, std::int64_t k) {
-  require(kernel, dtype);
+                      const void* residual, void* out, std::int64_t m, std::int64_t n, std::int64_t k, float* squares) {
+  require(kernel, dtype, squares);
   product_tiles(fp32(a), fp32(weight), m, n, k, [=](const RowPiece& piece) {
     const float* old = fp32(residual) + piece.row * n + piece.col;
     float* sum = fp32(out) + piece.row * n + piece.col;
@@ -105,8 +106,8 @@ void product_residual(const Exec& /*exec*/, GemmKernel kernel, DType dtype, cons
 }
 
 void product_rope(const Exec& /*exec*/, GemmKernel kernel, DType dtype, const void* a, const void* prepared_weight,
-                  const float* cos, const float* sin, void* q, void* k, void* v, QkvShape shape) {
-  require(kernel, dtype);
+                  const float* cos, const float* sin, void* q, void* k, void* v, QkvShape shape, DeferredNorm norm) {
+  require(kernel, dtype, norm.squares);
   if (shape.head_dim % 2 != 0) {
     throw std::invalid_argument("RoPE needs an even head_dim, not " + std::to_string(shape.head_dim));
   }
@@ -123,8 +124,8 @@ void product_rope(const Exec& /*exec*/, GemmKernel kernel, DType dtype, const vo
 }
 
 void product_swiglu(const Exec& /*exec*/, GemmKernel kernel, DType dtype, const void* a, const void* prepared_weight,
-                    void* y, std::int64_t m, std::int64_t hidden, std::int64_t k) {
-  require(kernel, dtype);
+                    void* y, std::int64_t m, std::int64_t hidden, std::int64_t k, DeferredNorm norm) {
+  require(kernel, dtype, norm.squares);
   product_tiles(fp32(a), fp32(prepared_weight), m, 2 * hidden, k, [=](const RowPiece& piece) {
     float* out = fp32(y) + piece.row * hidden + piece.col / 2;
     for (std::int64_t i = 0; i < piece.cols / 2; ++i) {

@@ -11,7 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "harness/device.h"
 #include "harness/nvml.h"
+#include "harness/statistics.h"
 #include "kernels/gemm_hopper.cuh"
 #include "tests/gpu/device.h"
 #include "tests/gpu/plain_tile.h"
@@ -33,19 +35,6 @@ struct Contender {
 };
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-// Of this process's card.
-Nvml open_nvml() {
-  cudaDeviceProp properties{};
-  FUSEBENCH_CUDA_CHECK(cudaGetDeviceProperties(&properties, 0));
-  std::string uuid = "GPU";
-  for (int i = 0; i < 16; ++i) {
-    char byte[4];
-    std::snprintf(byte, sizeof byte, "%02x", static_cast<unsigned char>(properties.uuid.bytes[i]));
-    uuid += i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? std::string("-") + byte : byte;
-  }
-  return Nvml(uuid);
-}
 
 // Means over launches on end, which is what a power limit leaves.
 void add_sustained(const Nvml& nvml, Contender& contender) {
@@ -78,13 +67,7 @@ void add_sustained(const Nvml& nvml, Contender& contender) {
   FUSEBENCH_CUDA_CHECK(cudaEventDestroy(end));
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-void compare(std::int64_t m, std::int64_t n, std::int64_t k, cublasHandle_t cublas) {
-  const Nvml nvml = open_nvml();
+void compare(std::int64_t m, std::int64_t n, std::int64_t k, cublasHandle_t cublas, const Nvml& nvml) {
   const DeviceBuffer<__half> a(testing::draw<__half>(m * k, 1)), weight(testing::draw<__half>(n * k, 2));
   DeviceBuffer<__half> c(m * n);
   std::vector<Contender> contenders;
@@ -127,11 +110,12 @@ int main() {
     std::puts("needs a device of compute capability 9.0");
     return 0;
   }
+  const Nvml nvml(open_cuda_device(0)->facts().uuid);
   cublasHandle_t cublas{};
   cublasCreate(&cublas);
-  compare(4096, 12288, 4096, cublas);
-  compare(4096, 4096, 4096, cublas);
-  compare(4096, 28672, 4096, cublas);
-  compare(4096, 4096, 14336, cublas);
+  compare(4096, 12288, 4096, cublas, nvml);
+  compare(4096, 4096, 4096, cublas, nvml);
+  compare(4096, 28672, 4096, cublas, nvml);
+  compare(4096, 4096, 14336, cublas, nvml);
   cublasDestroy(cublas);
 }

@@ -7,7 +7,7 @@
 #include "harness/parallel.h"
 #include "kernels/fused_cuda.h"
 #include "tests/catch.h"
-#include "tests/gpu/device.h"
+#include "tests/gpu/product.h"
 
 namespace {
 
@@ -35,21 +35,13 @@ struct Expected {
   std::vector<double> value, slack;
 };
 
-template <typename T>
-std::vector<double> to_doubles(const std::vector<T>& values) {
-  std::vector<double> doubles;
-  doubles.reserve(values.size());
-  for (const T value : values) doubles.push_back(to_double(value));
-  return doubles;
-}
-
 /// The slack: rounding of probabilities to T, fp32 sums over keys, and what fp32 scores do to exp.
 template <typename T>
 Expected expect(const Problem<T>& problem) {
   const AttentionShape& shape = problem.shape;
   const std::int64_t d = shape.head_dim;
   const double scale = 1.0 / std::sqrt(static_cast<double>(d));
-  const std::vector<double> q = to_doubles(problem.q), k = to_doubles(problem.k), v = to_doubles(problem.v);
+  const std::vector<double> q = widened(problem.q), k = widened(problem.k), v = widened(problem.v);
   Expected expected{std::vector<double>(q.size()), std::vector<double>(q.size())};
   const auto set_row = [&](std::int64_t row) {
     const std::int64_t h = row % shape.heads, s = row / shape.heads % shape.seq, b = row / shape.heads / shape.seq;

@@ -69,9 +69,9 @@ void check_residual_squares(std::int64_t m, std::int64_t n, std::int64_t k) {
   DeviceBuffer<T> plain(m * n, 0, output_guard), out(m * n, 0, output_guard);
   DeviceBuffer<float> squares(m * parts, 0, output_guard);
   kernels::cuda::product_residual(exec, GemmKernel::hopper, Format<T>::dtype, a.data(), weight.data(), residual.data(),
-                                  plain.data(), m, n, k);
+                                  plain.data(), m, n, k, nullptr);
   kernels::cuda::product_residual(exec, GemmKernel::hopper, Format<T>::dtype, a.data(), weight.data(), residual.data(),
-                                  out.data(), squares.data(), m, n, k);
+                                  out.data(), m, n, k, squares.data());
   const std::vector<T> stored = out.read();
   CHECK(widened(stored) == widened(plain.read()));
   std::vector<double> expected, slack;
@@ -170,10 +170,10 @@ TEST_CASE("a deferred norm multiplies the rows of a Hopper product") {
         const std::int64_t hidden = 144;
         const DeviceBuffer<T> gate_up(draw<T>(2 * hidden * k, 2));
         DeviceBuffer<T> y(m * hidden, 0, output_guard), plain_y(m * hidden);
-        kernels::cuda::product_swiglu(exec, GemmKernel::hopper, Format<T>::dtype, a.data(), gate_up.data(), norm,
-                                      y.data(), m, hidden, k);
+        kernels::cuda::product_swiglu(exec, GemmKernel::hopper, Format<T>::dtype, a.data(), gate_up.data(), y.data(), m,
+                                      hidden, k, norm);
         kernels::cuda::product_swiglu(exec, GemmKernel::hopper, Format<T>::dtype, scaled.data(), gate_up.data(),
-                                      plain_y.data(), m, hidden, k);
+                                      plain_y.data(), m, hidden, k, DeferredNorm{});
         check_same(y, plain_y);
 
         const kernels::QkvShape shape{.rows = m,
@@ -188,11 +188,11 @@ TEST_CASE("a deferred norm multiplies the rows of a Hopper product") {
         const DeviceBuffer<float> cos(draw<float>(m * 32, 4)), sin(draw<float>(m * 32, 5));
         DeviceBuffer<T> q(m * 128, 0, output_guard), key(m * 64, 0, output_guard), value(m * 64, 0, output_guard);
         DeviceBuffer<T> plain_q(m * 128), plain_key(m * 64), plain_value(m * 64);
-        kernels::cuda::product_rope(exec, GemmKernel::hopper, Format<T>::dtype, a.data(), weight.data(), norm,
-                                    cos.data(), sin.data(), q.data(), key.data(), value.data(), shape);
+        kernels::cuda::product_rope(exec, GemmKernel::hopper, Format<T>::dtype, a.data(), weight.data(), cos.data(),
+                                    sin.data(), q.data(), key.data(), value.data(), shape, norm);
         kernels::cuda::product_rope(exec, GemmKernel::hopper, Format<T>::dtype, scaled.data(), weight.data(),
-                                    cos.data(), sin.data(), plain_q.data(), plain_key.data(), plain_value.data(),
-                                    shape);
+                                    cos.data(), sin.data(), plain_q.data(), plain_key.data(), plain_value.data(), shape,
+                                    DeferredNorm{});
         check_same(q, plain_q);
         check_same(key, plain_key);
         check_same(value, plain_value);
@@ -207,10 +207,10 @@ TEST_CASE("other kernels refuse a deferred norm") {
   DeviceBuffer<__half> out(64);
   DeviceBuffer<float> squares(8);
   const DeferredNorm norm{.squares = squares.data(), .parts = 1, .eps = 0, .fold = squares.data()};
-  CHECK_THROWS_AS(kernels::cuda::product_swiglu(exec, GemmKernel::portable, DType::fp16, x.data(), x.data(), norm,
-                                                out.data(), 8, 4, 8),
+  CHECK_THROWS_AS(kernels::cuda::product_swiglu(exec, GemmKernel::portable, DType::fp16, x.data(), x.data(), out.data(),
+                                                8, 4, 8, norm),
                   std::invalid_argument);
   CHECK_THROWS_AS(kernels::cuda::product_residual(exec, GemmKernel::portable, DType::fp16, x.data(), x.data(), x.data(),
-                                                  out.data(), squares.data(), 8, 8, 8),
+                                                  out.data(), 8, 8, 8, squares.data()),
                   std::invalid_argument);
 }

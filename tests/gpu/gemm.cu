@@ -38,18 +38,20 @@ void check_product(std::int64_t m, std::int64_t n, std::int64_t k) {
   const std::int64_t offset = Aligned ? 0 : 1;
   const std::vector<T> a = draw<T>(m * k, 1), weight = draw<T>(n * k, 2);
   const DeviceBuffer<T> device_a(a, offset), device_weight(weight, offset);
-  const Product expected = product(a, weight, m, n, k);
+  const auto check = [&](const auto& c) {
+    const Product expected = product(a, weight, m, n, k);
+    CHECK(mismatch(c.read(), expected.value, expected.slack) == "");
+    CHECK(c.guards_intact());
+  };
   if constexpr (is_hopper<Tile>) {
     DeviceBuffer<T> c(m * n, 0, output_guard);
     launch_hopper_tiles<Tile>(exec, device_a.data(), device_weight.data(), m, n, k,
                               PlainTile{output_map(Format<T>::dtype, c.data(), m, n)});
-    CHECK(mismatch(c.read(), expected.value, expected.slack) == "");
-    CHECK(c.guards_intact());
+    check(c);
   } else {
     DeviceBuffer<float> c(m * n, 0, output_guard);
     launch_tiles<Tile, Aligned>(exec, device_a.data(), device_weight.data(), m, n, k, PlainEpilogue{c.data(), n});
-    CHECK(mismatch(c.read(), expected.value, expected.slack) == "");
-    CHECK(c.guards_intact());
+    check(c);
   }
 }
 

@@ -32,7 +32,7 @@ void check_residual(GemmKernel kernel, std::int64_t m, std::int64_t n, std::int6
   DeviceBuffer<T> out =
       in_place ? DeviceBuffer<T>(residual, offset, output_guard) : DeviceBuffer<T>(m * n, offset, output_guard);
   kernels::cuda::product_residual(exec, kernel, Format<T>::dtype, device_a.data(), device_weight.data(),
-                                  in_place ? out.data() : device_residual.data(), out.data(), m, n, k);
+                                  in_place ? out.data() : device_residual.data(), out.data(), m, n, k, nullptr);
   Product expected = product(a, weight, m, n, k);
   for (std::size_t i = 0; i < expected.value.size(); ++i) {
     expected.value[i] += to_double(residual[i]);
@@ -62,7 +62,7 @@ void check_swiglu(GemmKernel kernel, const std::vector<T>& a, const std::vector<
   const DeviceBuffer<T> device_a(a, offset), prepared(gate_up_interleaved(gate, up, k), offset);
   DeviceBuffer<T> y(m * hidden, offset, output_guard);
   kernels::cuda::product_swiglu(exec, kernel, Format<T>::dtype, device_a.data(), prepared.data(), y.data(), m, hidden,
-                                k);
+                                k, {});
   const Product g = product(a, gate, m, hidden, k), u = product(a, up, m, hidden, k);
   std::vector<double> expected, slack;
   for (std::size_t i = 0; i < g.value.size(); ++i) {
@@ -149,7 +149,7 @@ void check_rope(GemmKernel kernel, const QkvCase& c, Pairing pairing) {
   kernels::cuda::prepare_qkv(exec, Format<T>::dtype, device_wq.data(), device_wk.data(), device_wv.data(),
                              prepared.data(), shape);
   kernels::cuda::product_rope(exec, kernel, Format<T>::dtype, device_x.data(), prepared.data(), device_cos.data(),
-                              device_sin.data(), q.data(), k.data(), v.data(), shape);
+                              device_sin.data(), q.data(), k.data(), v.data(), shape, {});
 
   const auto expect = [&](const std::vector<T>& weight, std::int64_t size, bool rotate) {
     return rotated(product(x, weight, shape.rows, size, c.dim), cos, sin, rotate, shape);
@@ -198,7 +198,7 @@ TEST_CASE("product_residual is right beyond 2^31 elements", "[large]") {
   for (const GemmKernel kernel : aligned_kernels(n)) {
     out.clear();
     kernels::cuda::product_residual(exec, kernel, DType::fp16, device_a.data(), device_weight.data(), out.data(),
-                                    out.data(), m, n, k);
+                                    out.data(), m, n, k, nullptr);
     for (const std::int64_t row : {std::int64_t{0}, std::int64_t{65535}, std::int64_t{65536}, m - 1}) {
       const std::vector<__half> a_row(a.begin() + row * k, a.begin() + (row + 1) * k);
       const Product expected = product(a_row, weight, 1, n, k);
@@ -275,7 +275,7 @@ TEST_CASE("product_rope of the Hopper kernel rotates and appends where rows are 
   const DeviceBuffer<float> x(64);
   DeviceBuffer<float> out(64);
   CHECK_THROWS_AS(kernels::cuda::product_rope(exec, GemmKernel::hopper, DType::fp16, x.data(), x.data(), x.data(),
-                                              x.data(), out.data(), out.data(), out.data(), shape),
+                                              x.data(), out.data(), out.data(), out.data(), shape, {}),
                   std::invalid_argument);
 }
 
@@ -300,16 +300,16 @@ TEST_CASE("products refuse fp32, odd heads, and on Hopper what is not aligned") 
   const DeviceBuffer<float> x(64);
   DeviceBuffer<float> out(64);
   CHECK_THROWS_AS(kernels::cuda::product_residual(exec, GemmKernel::portable, DType::fp32, x.data(), x.data(), x.data(),
-                                                  out.data(), 8, 8, 8),
+                                                  out.data(), 8, 8, 8, nullptr),
                   std::invalid_argument);
-  CHECK_THROWS_AS(
-      kernels::cuda::product_swiglu(exec, GemmKernel::portable, DType::fp32, x.data(), x.data(), out.data(), 8, 8, 8),
-      std::invalid_argument);
+  CHECK_THROWS_AS(kernels::cuda::product_swiglu(exec, GemmKernel::portable, DType::fp32, x.data(), x.data(), out.data(),
+                                                8, 8, 8, {}),
+                  std::invalid_argument);
   CHECK_THROWS_AS(kernels::cuda::product_residual(exec, GemmKernel::hopper, DType::fp16, x.data(), x.data(), x.data(),
-                                                  out.data(), 8, 9, 8),
+                                                  out.data(), 8, 9, 8, nullptr),
                   std::invalid_argument);
   QkvShape shape = QkvCase{1, 1, 0, 8, 1, 1, 3}.shape(Pairing::interleaved);
   CHECK_THROWS_AS(kernels::cuda::product_rope(exec, GemmKernel::portable, DType::fp16, x.data(), x.data(), x.data(),
-                                              x.data(), out.data(), out.data(), out.data(), shape),
+                                              x.data(), out.data(), out.data(), out.data(), shape, {}),
                   std::invalid_argument);
 }
