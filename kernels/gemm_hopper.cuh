@@ -40,15 +40,19 @@ inline CUtensorMap permuted_map(DType dtype, const void* weight, std::int64_t n,
 }
 
 /// `Cluster` blocks share the weight; `GroupRows` is how many rows of c are worked on at one time, see TileSchedule.
-template <int N, int Stages, int Cluster = 2, int GroupRows = 2048>
+template <int N, int Stages, bool Alternates, int Cluster = 2, int GroupRows = 2048>
 struct HopperTile {
   static constexpr int m = 128, n = N, k = 64, stages = Stages;
   static constexpr int cluster = Cluster, group_rows = GroupRows;
-  static constexpr int consumers = m / 64;  ///< warpgroups
+  static constexpr bool alternates = Alternates;
+  static constexpr int consumers = 2;  ///< warpgroups
+  static constexpr int bands = alternates ? m / 64 : 1;
+  static constexpr int readers = alternates ? 1 : consumers;
   static constexpr int threads = 128 * (1 + consumers);
   static constexpr int a_bytes = m * k * 2, weight_bytes = n * k * 2, stage_bytes = a_bytes + weight_bytes;
-  static constexpr int box_columns = 64, box_bytes = 64 * box_columns * 2;  ///< of a consumer's results, in one store
-  static constexpr int staging_bytes = 2 * box_bytes;                       ///< a consumer's
+  static constexpr int box_columns = 32, box_bytes = 64 * box_columns * 2;  ///< of a consumer's results, in one store
+  static constexpr int staged_columns = alternates ? 64 : 128;
+  static constexpr int staging_bytes = staged_columns / box_columns * box_bytes;  ///< a consumer's
   static constexpr int staging_offset = stages * stage_bytes;
   static constexpr int barriers_offset = staging_offset + consumers * staging_bytes;
   static constexpr int shared_bytes = hopper::kAlignBytes + barriers_offset + 2 * stages * 8;
@@ -58,8 +62,9 @@ struct HopperTile {
   static_assert(shared_bytes <= 227 * 1024);
 };
 
-using HopperLargeTile = HopperTile<256, 4>;
-using HopperMediumTile = HopperTile<128, 6>;
+using HopperLargeTile = HopperTile<256, 4, false>;
+using HopperWideTile = HopperTile<192, 5, true>;
+using HopperMediumTile = HopperTile<128, 6, true>;
 
 /// Which tiles a cluster takes: every clusters-th, down the rows of a group, then on to the next columns. As in
 /// `raster` groups of about 2048 rows let the blocks that run at one time share operands in L2.
@@ -83,6 +88,13 @@ class TileSchedule {
     return true;
   }
 
+  /// Leaves the next tile to the other consumer; false when there is none.
+  __device__ __forceinline__ bool skip() {
+    const bool is_there = next_ < tall_ * wide_;
+    next_ += step_;
+    return is_there;
+  }
+
  private:
   static constexpr int kRows = Tile::m * Tile::cluster;
   static constexpr int kGroup = Tile::group_rows / kRows;
@@ -91,7 +103,8 @@ class TileSchedule {
 
 /// A matrix [rows, cols] of results. Throws std::invalid_argument where its base or rows are not aligned.
 inline CUtensorMap output_map(DType dtype, void* base, std::int64_t rows, std::int64_t cols) {
-  return matrix_map(dtype, base, rows, cols, 64);
+  return tensor_map(dtype, base, std::array{TensorDimension{cols, 1, 32}, TensorDimension{rows, cols, 64}},
+                    CU_TENSOR_MAP_SWIZZLE_NONE);
 }
 
 /// Where a box of results goes.
@@ -138,11 +151,12 @@ class ConsumerTile {
   }
 
   __device__ __forceinline__ void store(const float (&accumulators)[Tile::n / 2]) {
+    float squares[2] = {};
 #pragma unroll
     for (int first = 0; first < chunks; first += staged_chunks) {
       if (is_leader()) hopper::tma_wait_read();
       hopper::named_sync(barrier_, 128);
-      stage(first, accumulators);
+      stage(first, accumulators, squares);
       hopper::fence_for_tma();
       hopper::named_sync(barrier_, 128);
       if (is_leader()) store_boxes(first_col_ + first * 32);
@@ -154,13 +168,13 @@ class ConsumerTile {
 
  private:
   static constexpr int chunks = Tile::n / 32;
-  static constexpr int ahead = std::min<int>(Epilogue::kChunksAhead, chunks);
+  static constexpr int ahead = Tile::alternates ? 1 : std::min<int>(Epilogue::kChunksAhead, chunks);
   static constexpr int box_source = Tile::box_columns * 8 / Epilogue::kOutputs;  ///< columns of the product in a box
-  static constexpr int staged_chunks = std::min(2 * box_source / 32, chunks);
+  static constexpr int staged_chunks = Tile::staged_columns / 32;
   static constexpr bool sums_squares = requires(const Epilogue& e, const typename Epilogue::Row& row) {
     e.store_squares(row, 0, 0.0f);
   };
-  static_assert(Tile::n % kSquaresColumns == 0);
+  static_assert(!sums_squares || Tile::n % kSquaresColumns == 0);
 
   __device__ __forceinline__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
   /// In the consumer's 64.
@@ -174,7 +188,7 @@ class ConsumerTile {
   }
 
   __device__ __forceinline__ void fetch(int chunk) {
-    const typename Epilogue::Column column = epilogue_.column(col_at(chunk));
+    const typename Epilogue::Column column = epilogue_.column(min(col_at(chunk), n_ - 8));
     columns_[chunk % ahead] = column;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -184,23 +198,23 @@ class ConsumerTile {
 
   /// Chunks from `first` on to the staging buffer: boxes of 64 columns, one behind the other, swizzled as TMA reads
   /// them.
-  __device__ __forceinline__ void stage(int first, const float (&accumulators)[Tile::n / 2]) {
-    float squares[2] = {};
+  __device__ __forceinline__ void stage(int first, const float (&accumulators)[Tile::n / 2], float (&squares)[2]) {
 #pragma unroll
     for (int chunk = first; chunk < first + staged_chunks; ++chunk) {
-      const typename Epilogue::Column column = columns_[chunk % ahead];
-      const typename Epilogue::Operands operands[2] = {operands_[chunk % ahead][0], operands_[chunk % ahead][1]};
-      if (chunk + ahead < chunks) fetch(chunk + ahead);
+      typename Epilogue::Column column = columns_[chunk % ahead];
+      typename Epilogue::Operands operands[2] = {operands_[chunk % ahead][0], operands_[chunk % ahead][1]};
+      if constexpr (Tile::alternates) column = epilogue_.column(min(col_at(chunk), n_ - 8));
+      if (!Tile::alternates && chunk + ahead < chunks) fetch(chunk + ahead);
       const int own = ((chunk - first) * 32 + lane() % 4 * 8) * Epilogue::kOutputs / 8;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
+        if constexpr (Tile::alternates) operands[half] = epilogue_.fetch(rows_[half], column);
         float values[8];
 #pragma unroll
         for (int i = 0; i < 8; ++i) values[i] = accumulators[chunk * 16 + i / 2 * 4 + half * 2 + i % 2];
         const std::uint32_t row = staging_ + row_in_box(half) * Tile::box_columns * 2;
         const auto store = [&](int col, const auto& results) {
-          const int box = col / Tile::box_columns, pack = col % Tile::box_columns / 8;
-          hopper::store_shared<T>(row + box * Tile::box_bytes + (pack ^ lane() / 4) * 16 + col % 8 * 2, results);
+          hopper::store_shared<T>(row + col / Tile::box_columns * Tile::box_bytes + col % Tile::box_columns * 2, results);
         };
         if constexpr (sums_squares) {
           const float sum = epilogue_.put(rows_[half], column, operands[half], values, own, store);
@@ -332,6 +346,66 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
   if (ConsumerTile<T, Tile, Epilogue>::is_leader()) hopper::tma_wait();
 }
 
+/// Consumers that take tiles by turns: one multiplies while the other's results are on their way out.
+template <typename T, typename Tile, typename Epilogue>
+__device__ __forceinline__ void consume_by_turns(const Ring<Tile> ring, const Epilogue& epilogue, int m, int n,
+                                                 int slices, int rank) {
+  const int warpgroup = hopper::uniform(static_cast<int>(threadIdx.x) / 128 - 1);
+  const int thread = static_cast<int>(threadIdx.x) % 128;
+  const auto release = [&](int stage) {
+    if (thread < Tile::cluster) hopper::barrier_arrive(ring.empty(stage), thread);
+  };
+  RingPlace<Tile::stages> place;
+  float accumulators[Tile::bands][Tile::n / 2];
+  const auto multiply = [&](bool accumulate) {
+    hopper::barrier_wait(ring.full(place.stage), place.parity);
+    const std::uint64_t a = hopper::descriptor(ring.a(place.stage));
+    const std::uint64_t weight = hopper::descriptor(ring.weight(place.stage));
+    hopper::wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < Tile::k / 16; ++step) {
+#pragma unroll
+      for (int band = 0; band < Tile::bands; ++band) {
+        hopper::wgmma<T, Tile::n>(accumulators[band],
+                                  a + band * (64 * Tile::k * 2 >> 4) + step * hopper::kDescriptorStepK,
+                                  weight + step * hopper::kDescriptorStepK, accumulate || step > 0);
+      }
+    }
+    hopper::wgmma_commit();
+  };
+  TileSchedule<Tile> schedule(m, n);
+  bool waits = warpgroup == 1;
+  if (waits) {
+    schedule.skip();
+    place.advance(slices);
+  }
+  for (int row, col; schedule.take(row, col); waits = true) {
+    if (waits) hopper::named_sync(3 + warpgroup, 256);
+    multiply(false);
+    int reading = place.stage;
+    place.advance();
+    for (int slice = 1; slice < slices; ++slice, place.advance()) {
+      multiply(true);
+      hopper::wgmma_wait<1>();  // the slice before this one has been multiplied
+      release(reading);
+      reading = place.stage;
+    }
+    if (schedule.skip()) hopper::named_arrive(4 - warpgroup, 256);
+    place.advance(slices);
+    hopper::wgmma_wait<0>();
+#pragma unroll
+    for (int band = 0; band < Tile::bands; ++band) hopper::pin(accumulators[band]);
+    release(reading);
+#pragma unroll
+    for (int band = 0; band < Tile::bands; ++band) {
+      ConsumerTile<T, Tile, Epilogue> out(epilogue, ring.staging(warpgroup), warpgroup,
+                                          row + rank * Tile::m + band * 64, col, m, n);
+      out.store(accumulators[band]);
+    }
+  }
+  if (ConsumerTile<T, Tile, Epilogue>::is_leader()) hopper::tma_wait();
+}
+
 template <typename T, typename Tile, typename Epilogue>
 __global__ void __launch_bounds__(Tile::threads, 1)
     gemm_hopper([[maybe_unused]] const __grid_constant__ CUtensorMap a_map,
@@ -347,7 +421,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
     hopper::prefetch_tensor_map(weight_map);
     for (int stage = 0; stage < Tile::stages; ++stage) {
       hopper::barrier_init(ring.full(stage), 1);
-      hopper::barrier_init(ring.empty(stage), Tile::consumers * Tile::cluster);
+      hopper::barrier_init(ring.empty(stage), Tile::readers * Tile::cluster);
     }
     hopper::fence_barrier_init();
   }
@@ -360,7 +434,11 @@ __global__ void __launch_bounds__(Tile::threads, 1)
     if (threadIdx.x == 0) produce<Tile>(ring, a_map, weight_map, m, n, slices, turns, rank);
   } else {
     hopper::grow_registers<232>();
-    consume<T>(ring, epilogue, m, n, slices, rank);
+    if constexpr (Tile::alternates) {
+      consume_by_turns<T>(ring, epilogue, m, n, slices, rank);
+    } else {
+      consume<T>(ring, epilogue, m, n, slices, rank);
+    }
   }
   hopper::cluster_sync();  // no block may end while the other may still arrive at its barriers
 #else
@@ -399,10 +477,17 @@ template <typename T, typename Epilogue>
 void launch_hopper(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
                    const Epilogue& epilogue) {
   using Large = HopperLargeTile;
+  using Wide = HopperWideTile;
   using Medium = HopperMediumTile;
-  const double large = expected_time<Large>(cluster_tiles_of<Large>(m, n), clusters<Large>(), 1.0);
-  const double medium = expected_time<Medium>(cluster_tiles_of<Medium>(m, n), clusters<Medium>(), 0.85);
-  if (large <= medium) return launch_hopper_tiles<Large>(exec, a, weight, m, n, k, epilogue);
+  constexpr bool sums_squares =
+      requires(const Epilogue& e, const typename Epilogue::Row& row) { e.store_squares(row, 0, 0.0f); };
+  if constexpr (!sums_squares) {
+    const double large = expected_time<Large>(cluster_tiles_of<Large>(m, n), clusters<Large>(), 0.96);
+    const double medium = expected_time<Medium>(cluster_tiles_of<Medium>(m, n), clusters<Medium>(), 0.95);
+    const double wide = expected_time<Wide>(cluster_tiles_of<Wide>(m, n), clusters<Wide>(), 1.0);
+    if (wide <= std::min(large, medium)) return launch_hopper_tiles<Wide>(exec, a, weight, m, n, k, epilogue);
+    if (large <= medium) return launch_hopper_tiles<Large>(exec, a, weight, m, n, k, epilogue);
+  }
   launch_hopper_tiles<Medium>(exec, a, weight, m, n, k, epilogue);
 }
 

@@ -188,9 +188,10 @@ struct RopeTile {
     float first[4], second[4];
     rotate(operands, values, row.factor, first, second);
     if (shape.pairing == Pairing::half) {
-      const int element = own & head_mask(), head = own - element;
-      stage(head + element / 2, first);
-      stage(head + (head_mask() + 1) / 2 + element / 2, second);
+      // Of 64 columns 32 results belong to the first half of the head, and 32 to the second, each a box.
+      const int pair = own % 64 / 2, boxes = own - own % 64;
+      stage(boxes + pair, first);
+      stage(boxes + 32 + pair, second);
     } else {
       const float pairs[8] = {first[0], second[0], first[1], second[1], first[2], second[2], first[3], second[3]};
       stage(own, pairs);
@@ -198,14 +199,20 @@ struct RopeTile {
   }
 
   __device__ __forceinline__ BoxTarget target(int row, int col) const {
-    if (col < q_columns()) return {q, row, col};
+    if (col < q_columns()) return {q, row, rotated_to(col)};
     const auto cached = static_cast<int>(shape.kv_rows(row));
     col -= q_columns();
-    if (col < kv_columns()) return {k, cached, col};
+    if (col < kv_columns()) return {k, cached, rotated_to(col)};
     return {v, cached, col - kv_columns()};
   }
 
  private:
+  /// Where a box of rotated results goes.
+  __device__ int rotated_to(int col) const {
+    if (shape.pairing != Pairing::half) return col;
+    const int element = col & head_mask(), half = element % 64 / 32;
+    return col - element + half * (head_mask() + 1) / 2 + element / 64 * 32;
+  }
   __device__ int head_mask() const { return static_cast<int>(shape.head_dim) - 1; }
   __device__ int q_columns() const { return static_cast<int>(shape.heads * shape.head_dim); }
   __device__ int kv_columns() const { return static_cast<int>(shape.kv_heads * shape.head_dim); }

@@ -16,6 +16,12 @@ struct RingPlace {
     stage = 0;
     parity ^= 1;
   }
+  /// By `count` places.
+  __device__ __forceinline__ void advance(int count) {
+    const int to = stage + count;
+    stage = to % Stages;
+    parity ^= to / Stages & 1;
+  }
 };
 
 }  // namespace fusebench::kernels::cuda

@@ -26,7 +26,8 @@ Encode load_encode() {
 
 }  // namespace
 
-CUtensorMap tensor_map(DType dtype, const void* base, std::span<const TensorDimension> dimensions) {
+CUtensorMap tensor_map(DType dtype, const void* base, std::span<const TensorDimension> dimensions,
+                       CUtensorMapSwizzle swizzle) {
   static const Encode encode = load_encode();
   constexpr std::size_t kMostDimensions = 5;
   std::array<cuuint64_t, kMostDimensions> sizes{}, strides_bytes{};
@@ -43,7 +44,7 @@ CUtensorMap tensor_map(DType dtype, const void* base, std::span<const TensorDime
   const CUresult status =
       encode(&map, dtype == DType::fp16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
              static_cast<cuuint32_t>(dimensions.size()), const_cast<void*>(base), sizes.data(), strides_bytes.data(),
-             box_sizes.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+             box_sizes.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
              CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (status != CUDA_SUCCESS) {
     throw std::invalid_argument("cuTensorMapEncodeTiled refuses a tensor whose rows have " +

@@ -29,7 +29,7 @@ struct PlainEpilogue {
 };
 
 template <typename Tile>
-constexpr bool is_hopper = std::is_same_v<Tile, HopperLargeTile> || std::is_same_v<Tile, HopperMediumTile>;
+constexpr bool is_hopper = requires { Tile::cluster; };
 
 template <typename Tile, bool Aligned, typename T>
 void check_product(std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -122,7 +122,7 @@ TEST_CASE("a few rows on many columns are right") {
 
 TEST_CASE("a Hopper product is right with every number of slices, on full tiles and others") {
   if (skip_without_hopper()) return;
-  for_types<HopperLargeTile, HopperMediumTile>([&]<typename Tile>() {
+  for_types<HopperLargeTile, HopperWideTile, HopperMediumTile>([&]<typename Tile>() {
     check_pipeline<Tile, true>();
     check_edges<Tile, true>();
     for (std::int64_t k = 8; k <= 2 * Tile::k; k += 8) check_both_types<Tile, true>(17, 96, k);
@@ -131,7 +131,7 @@ TEST_CASE("a Hopper product is right with every number of slices, on full tiles 
 
 TEST_CASE("a Hopper product is right from wave to wave, with the ring at every place") {
   if (skip_without_hopper()) return;
-  for_types<HopperLargeTile, HopperMediumTile>([&]<typename Tile>() {
+  for_types<HopperLargeTile, HopperWideTile, HopperMediumTile>([&]<typename Tile>() {
     // A second group of rows, a block of the last cluster without rows, and three tiles for some blocks.
     const std::int64_t m = 2048 + Tile::m + 1, n = 17 * Tile::n + kPermutedRows;
     check_both_types<Tile, true>(m, n, 24);
