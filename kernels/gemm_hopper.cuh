@@ -40,18 +40,18 @@ inline CUtensorMap permuted_map(DType dtype, const void* weight, std::int64_t n,
 }
 
 /// `Cluster` blocks share the weight; `GroupRows` is how many rows of c are worked on at one time, see TileSchedule.
-template <int N, int Stages, bool Alternates, int Cluster = 2, int GroupRows = 2048>
+template <int M, int N, int Stages, bool Alternates, int Cluster = 2, int GroupRows = 2048>
 struct HopperTile {
-  static constexpr int m = 128, n = N, k = 64, stages = Stages;
+  static constexpr int m = M, n = N, k = 64, stages = Stages;
   static constexpr int cluster = Cluster, group_rows = GroupRows;
   static constexpr bool alternates = Alternates;
   static constexpr int consumers = 2;  ///< warpgroups
-  static constexpr int bands = alternates ? m / 64 : 1;
+  static constexpr int bands = alternates ? m / 64 : m / 128;
   static constexpr int readers = alternates ? 1 : consumers;
   static constexpr int threads = 128 * (1 + consumers);
   static constexpr int a_bytes = m * k * 2, weight_bytes = n * k * 2, stage_bytes = a_bytes + weight_bytes;
   static constexpr int box_columns = 32, box_bytes = 64 * box_columns * 2;  ///< of a consumer's results, in one store
-  static constexpr int staged_columns = alternates ? 64 : 128;
+  static constexpr int staged_columns = alternates || n % 128 != 0 ? 64 : 128;
   static constexpr int staging_bytes = staged_columns / box_columns * box_bytes;  ///< a consumer's
   static constexpr int staging_offset = stages * stage_bytes;
   static constexpr int barriers_offset = staging_offset + consumers * staging_bytes;
@@ -62,9 +62,9 @@ struct HopperTile {
   static_assert(shared_bytes <= 227 * 1024);
 };
 
-using HopperLargeTile = HopperTile<256, 4, false>;
-using HopperWideTile = HopperTile<192, 5, true>;
-using HopperMediumTile = HopperTile<128, 6, true>;
+using HopperLargeTile = HopperTile<128, 256, 4, false>;
+using HopperWideTile = HopperTile<128, 192, 5, true>;
+using HopperMediumTile = HopperTile<128, 128, 6, true>;
 
 /// Which tiles a cluster takes: every clusters-th, down the rows of a group, then on to the next columns. As in
 /// `raster` groups of about 2048 rows let the blocks that run at one time share operands in L2.
@@ -168,7 +168,8 @@ class ConsumerTile {
 
  private:
   static constexpr int chunks = Tile::n / 32;
-  static constexpr int ahead = Tile::alternates ? 1 : std::min<int>(Epilogue::kChunksAhead, chunks);
+  static constexpr bool kFetchesLate = Tile::alternates || Tile::bands > 1;
+  static constexpr int ahead = kFetchesLate ? 1 : std::min<int>(Epilogue::kChunksAhead, chunks);
   static constexpr int box_source = Tile::box_columns * 8 / Epilogue::kOutputs;  ///< columns of the product in a box
   static constexpr int staged_chunks = Tile::staged_columns / 32;
   static constexpr bool sums_squares = requires(const Epilogue& e, const typename Epilogue::Row& row) {
@@ -203,12 +204,12 @@ class ConsumerTile {
     for (int chunk = first; chunk < first + staged_chunks; ++chunk) {
       typename Epilogue::Column column = columns_[chunk % ahead];
       typename Epilogue::Operands operands[2] = {operands_[chunk % ahead][0], operands_[chunk % ahead][1]};
-      if constexpr (Tile::alternates) column = epilogue_.column(min(col_at(chunk), n_ - 8));
-      if (!Tile::alternates && chunk + ahead < chunks) fetch(chunk + ahead);
+      if constexpr (kFetchesLate) column = epilogue_.column(min(col_at(chunk), n_ - 8));
+      if (!kFetchesLate && chunk + ahead < chunks) fetch(chunk + ahead);
       const int own = ((chunk - first) * 32 + lane() % 4 * 8) * Epilogue::kOutputs / 8;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        if constexpr (Tile::alternates) operands[half] = epilogue_.fetch(rows_[half], column);
+        if constexpr (kFetchesLate) operands[half] = epilogue_.fetch(rows_[half], column);
         float values[8];
 #pragma unroll
         for (int i = 0; i < 8; ++i) values[i] = accumulators[chunk * 16 + i / 2 * 4 + half * 2 + i % 2];
@@ -359,7 +360,8 @@ __device__ __forceinline__ void consume_by_turns(const Ring<Tile> ring, const Ep
   float accumulators[Tile::bands][Tile::n / 2];
   const auto multiply = [&](bool accumulate) {
     hopper::barrier_wait(ring.full(place.stage), place.parity);
-    const std::uint64_t a = hopper::descriptor(ring.a(place.stage));
+    const std::uint64_t a = hopper::descriptor(
+        ring.a(place.stage) + (Tile::alternates ? 0 : warpgroup * Tile::bands * 64 * Tile::k * 2));
     const std::uint64_t weight = hopper::descriptor(ring.weight(place.stage));
     hopper::wgmma_fence();
 #pragma unroll
@@ -374,12 +376,12 @@ __device__ __forceinline__ void consume_by_turns(const Ring<Tile> ring, const Ep
     hopper::wgmma_commit();
   };
   TileSchedule<Tile> schedule(m, n);
-  bool waits = warpgroup == 1;
+  bool waits = Tile::alternates && warpgroup == 1;
   if (waits) {
     schedule.skip();
     place.advance(slices);
   }
-  for (int row, col; schedule.take(row, col); waits = true) {
+  for (int row, col; schedule.take(row, col); waits = Tile::alternates) {
     if (waits) hopper::named_sync(3 + warpgroup, 256);
     multiply(false);
     int reading = place.stage;
@@ -390,8 +392,10 @@ __device__ __forceinline__ void consume_by_turns(const Ring<Tile> ring, const Ep
       release(reading);
       reading = place.stage;
     }
-    if (schedule.skip()) hopper::named_arrive(4 - warpgroup, 256);
-    place.advance(slices);
+    if constexpr (Tile::alternates) {
+      if (schedule.skip()) hopper::named_arrive(4 - warpgroup, 256);
+      place.advance(slices);
+    }
     hopper::wgmma_wait<0>();
 #pragma unroll
     for (int band = 0; band < Tile::bands; ++band) hopper::pin(accumulators[band]);
@@ -399,7 +403,7 @@ __device__ __forceinline__ void consume_by_turns(const Ring<Tile> ring, const Ep
 #pragma unroll
     for (int band = 0; band < Tile::bands; ++band) {
       ConsumerTile<T, Tile, Epilogue> out(epilogue, ring.staging(warpgroup), warpgroup,
-                                          row + rank * Tile::m + band * 64, col, m, n);
+                                          row + rank * Tile::m + ((Tile::alternates ? 0 : warpgroup * Tile::bands) + band) * 64, col, m, n);
       out.store(accumulators[band]);
     }
   }
@@ -434,7 +438,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
     if (threadIdx.x == 0) produce<Tile>(ring, a_map, weight_map, m, n, slices, turns, rank);
   } else {
     hopper::grow_registers<232>();
-    if constexpr (Tile::alternates) {
+    if constexpr (Tile::alternates || Tile::bands > 1) {
       consume_by_turns<T>(ring, epilogue, m, n, slices, rank);
     } else {
       consume<T>(ring, epilogue, m, n, slices, rank);

@@ -148,7 +148,7 @@ class BestOfLibrary {
   void* workspace_ = nullptr;
 };
 
-void compare(std::int64_t m, std::int64_t n, std::int64_t k, cublasHandle_t cublas, const Nvml& nvml) {
+void compare(std::int64_t m, std::int64_t n, std::int64_t k, cublasHandle_t cublas, const Nvml& nvml, bool once) {
   const DeviceBuffer<__half> a(testing::draw<__half>(m * k, 1)), weight(testing::draw<__half>(n * k, 2));
   DeviceBuffer<__half> c(m * n);
   std::vector<Contender> contenders;
@@ -161,6 +161,9 @@ void compare(std::int64_t m, std::int64_t n, std::int64_t k, cublasHandle_t cubl
   add.operator()<HopperLargeTile>("128x256");
   add.operator()<HopperWideTile>("128x192");
   add.operator()<HopperMediumTile>("128x128");
+  add.operator()<HopperTile<256, 192, 3, false>>("256x192");
+  add.operator()<HopperTile<256, 128, 4, false>>("256x128");
+  add.operator()<HopperTile<128, 192, 5, true, 1>>("128x192 alone");
   contenders.push_back({"cublasGemmEx", [&] {
                           const float one = 1, zero = 0;
                           cublasGemmEx(cublas, CUBLAS_OP_T, CUBLAS_OP_N, static_cast<int>(n), static_cast<int>(m),
@@ -170,6 +173,10 @@ void compare(std::int64_t m, std::int64_t n, std::int64_t k, cublasHandle_t cubl
                         }});
   BestOfLibrary best(a.data(), weight.data(), c.data(), m, n, k);
   contenders.push_back({"cublasLt's best", [&] { best.launch(); }});
+  if (once) {
+    for (const Contender& contender : contenders) contender.launch();
+    return;
+  }
   std::mt19937 order(42);
   for (int round = 0; round < kRounds; ++round) {
     std::shuffle(contenders.begin(), contenders.end(), order);  // who runs behind whom matters
@@ -188,7 +195,8 @@ void compare(std::int64_t m, std::int64_t n, std::int64_t k, cublasHandle_t cubl
 
 }  // namespace
 
-int main() {
+int main(int argc, char**) {
+  const bool once = argc > 1;
   if (!testing::has_device() || !testing::has_hopper()) {
     std::puts("needs a device of compute capability 9.0");
     return 0;
@@ -196,9 +204,9 @@ int main() {
   const Nvml nvml(open_cuda_device(0)->facts().uuid);
   cublasHandle_t cublas{};
   cublasCreate(&cublas);
-  compare(4096, 12288, 4096, cublas, nvml);
-  compare(4096, 4096, 4096, cublas, nvml);
-  compare(4096, 28672, 4096, cublas, nvml);
-  compare(4096, 4096, 14336, cublas, nvml);
+  compare(4096, 12288, 4096, cublas, nvml, once);
+  compare(4096, 4096, 4096, cublas, nvml, once);
+  compare(4096, 28672, 4096, cublas, nvml, once);
+  compare(4096, 4096, 14336, cublas, nvml, once);
   cublasDestroy(cublas);
 }
