@@ -49,7 +49,7 @@ struct ResidualTile {
     int row;
   };
   using Operands = Pack<T, 8>;
-  enum { kChunksAhead = 8, kOutputs = 8 };
+  enum { kChunks = 4, kOutputs = 8 };
 
   CUtensorMap out;
   const T* residual;
@@ -75,8 +75,6 @@ struct ResidualTile {
 template <typename T>
 struct ResidualSquaresTile : ResidualTile<T> {
   using typename ResidualTile<T>::Column, typename ResidualTile<T>::Row, typename ResidualTile<T>::Operands;
-
-  enum { kChunksAhead = 3 };  ///< what registers are left for
 
   float* squares;
 

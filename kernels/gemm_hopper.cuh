@@ -4,8 +4,11 @@
 //
 // One block stays on each multiprocessor and takes tile after tile. Its first warpgroup is the producer: one thread
 // keeps a ring of shared-memory stages filled by TMA, running ahead into the next tile. The two others are consumers:
-// each multiplies 64 of the tile's 128 rows by wgmma, straight from the stages. Its epilogue puts results into a
-// staging buffer, from which TMA stores them while the consumer multiplies the next tile.
+// they multiply by wgmma, straight from the stages. An epilogue puts results into a staging buffer, from which TMA
+// stores them while the consumer goes on.
+//
+// Consumers share the work in one of two ways. Together, each has half of a tile's rows: larger tiles, but no products
+// during epilogues. By turns, each has every other tile: while one is at its epilogue the other multiplies.
 //
 // Two blocks form a cluster. Their tiles lie one above the other, so that both need the same rows of the weight: each
 // loads one half of them and TMA delivers it to both, which halves what the weight costs of L2.
@@ -39,69 +42,71 @@ inline CUtensorMap permuted_map(DType dtype, const void* weight, std::int64_t n,
                                TensorDimension{n / kPermutedRows, kPermutedRows * k, box_rows / kPermutedRows}});
 }
 
+enum class Consumers : std::uint8_t { together, by_turns };
+
 /// `Cluster` blocks share the weight; `GroupRows` is how many rows of c are worked on at one time, see TileSchedule.
-template <int M, int N, int Stages, bool Alternates, int Cluster = 2, int GroupRows = 2048>
+template <int N, int Stages, Consumers How, int Cluster = 2, int GroupRows = 2048>
 struct HopperTile {
-  static constexpr int m = M, n = N, k = 64, stages = Stages;
+  static constexpr int m = 128, n = N, k = 64, stages = Stages;
   static constexpr int cluster = Cluster, group_rows = GroupRows;
-  static constexpr bool alternates = Alternates;
-  static constexpr int consumers = 2;  ///< warpgroups
-  static constexpr int bands = alternates ? m / 64 : m / 128;
-  static constexpr int readers = alternates ? 1 : consumers;
+  static constexpr bool by_turns = How == Consumers::by_turns;
+  static constexpr int consumers = 2;                                ///< warpgroups
+  static constexpr int readers = by_turns ? 1 : consumers;           ///< of a stage
+  static constexpr int bands = m / 64 / (by_turns ? 1 : consumers);  ///< of 64 rows, a consumer's
   static constexpr int threads = 128 * (1 + consumers);
   static constexpr int a_bytes = m * k * 2, weight_bytes = n * k * 2, stage_bytes = a_bytes + weight_bytes;
-  static constexpr int box_columns = 32, box_bytes = 64 * box_columns * 2;  ///< of a consumer's results, in one store
-  static constexpr int staged_columns = alternates || n % 128 != 0 ? 64 : 128;
+  static constexpr int staged_columns = by_turns ? 64 : 128;
+  static constexpr int box_columns = 32, box_bytes = 64 * box_columns * 2;        ///< of a band's results, in one store
   static constexpr int staging_bytes = staged_columns / box_columns * box_bytes;  ///< a consumer's
   static constexpr int staging_offset = stages * stage_bytes;
   static constexpr int barriers_offset = staging_offset + consumers * staging_bytes;
   static constexpr int shared_bytes = hopper::kAlignBytes + barriers_offset + 2 * stages * 8;
 
-  static_assert(n / cluster % kPermutedRows == 0);
+  static_assert(n / cluster % kPermutedRows == 0 && n % staged_columns == 0);
   static_assert(stage_bytes % hopper::kAlignBytes == 0 && weight_bytes / cluster % hopper::kAlignBytes == 0);
   static_assert(shared_bytes <= 227 * 1024);
 };
 
-using HopperLargeTile = HopperTile<128, 256, 4, false>;
-using HopperWideTile = HopperTile<128, 192, 5, true>;
-using HopperMediumTile = HopperTile<128, 128, 6, true>;
+using HopperLargeTile = HopperTile<256, 4, Consumers::together>;
+using HopperWideTile = HopperTile<192, 5, Consumers::by_turns>;
+using HopperMediumTile = HopperTile<128, 6, Consumers::by_turns>;
 
 /// Which tiles a cluster takes: every clusters-th, down the rows of a group, then on to the next columns. As in
 /// `raster` groups of about 2048 rows let the blocks that run at one time share operands in L2.
 template <typename Tile>
 class TileSchedule {
  public:
-  __device__ TileSchedule(int m, int n)
-      : tall_(ceil_div(m, kRows)),
-        wide_(ceil_div(n, Tile::n)),
-        next_(static_cast<int>(blockIdx.x) / Tile::cluster),
-        step_(static_cast<int>(gridDim.x) / Tile::cluster) {}
+  __device__ TileSchedule(int m, int n) : m_(m), n_(n), next_(static_cast<int>(blockIdx.x) / Tile::cluster) {}
 
   /// The next tile's first row, of the cluster's first block, and column; false when there is none.
   __device__ __forceinline__ bool take(int& row, int& col) {
-    if (next_ >= tall_ * wide_) return false;
-    const int group = next_ / (kGroup * wide_), within = next_ % (kGroup * wide_);
-    const int rows = min(kGroup, tall_ - group * kGroup);
+    if (next_ >= tall() * wide()) return false;
+    const int group = next_ / (kGroup * wide()), within = next_ % (kGroup * wide());
+    const int rows = min(kGroup, tall() - group * kGroup);
     row = (group * kGroup + within % rows) * kRows;
     col = within / rows * Tile::n;
-    next_ += step_;
+    next_ += clusters();
     return true;
   }
 
   /// Leaves the next tile to the other consumer; false when there is none.
   __device__ __forceinline__ bool skip() {
-    const bool is_there = next_ < tall_ * wide_;
-    next_ += step_;
+    const bool is_there = next_ < tall() * wide();
+    next_ += clusters();
     return is_there;
   }
 
  private:
   static constexpr int kRows = Tile::m * Tile::cluster;
   static constexpr int kGroup = Tile::group_rows / kRows;
-  int tall_, wide_, next_, step_;
+  __device__ __forceinline__ static int clusters() { return static_cast<int>(gridDim.x) / Tile::cluster; }
+  __device__ __forceinline__ int tall() const { return ceil_div(m_, kRows); }
+  __device__ __forceinline__ int wide() const { return ceil_div(n_, Tile::n); }
+  int m_, n_, next_;
 };
 
-/// A matrix [rows, cols] of results. Throws std::invalid_argument where its base or rows are not aligned.
+/// A matrix [rows, cols] of results, stored in boxes of 64 rows and 32 columns. Throws std::invalid_argument where its
+/// base or rows are not aligned.
 inline CUtensorMap output_map(DType dtype, void* base, std::int64_t rows, std::int64_t cols) {
   return tensor_map(dtype, base, std::array{TensorDimension{cols, 1, 32}, TensorDimension{rows, cols, 64}},
                     CU_TENSOR_MAP_SWIZZLE_NONE);
@@ -113,19 +118,26 @@ struct BoxTarget {
   int row, col;
 };
 
-/// A consumer's 64 rows of a tile on their way out, as a thread sees them: eight columns of each 32, in two rows of its
-/// warp's 16. For this kernel an epilogue is a value with the members `column`, `row` and `fetch` of kernels/gemm.cuh,
-/// and
-/// - `kChunksAhead`: of how many of its groups of eight a thread keeps operands,
+template <typename Epilogue>
+constexpr bool sums_squares = requires(const Epilogue& epilogue, const typename Epilogue::Row& row) {
+  epilogue.store_squares(row, 0, 0.0f);
+};
+
+/// 64 rows of a tile on their way out, as a thread sees them: eight columns of each 32, in two rows of its warp's 16.
+/// For this kernel an epilogue is a value with the members `column`, `row` and `fetch` of kernels/gemm.cuh, which are
+/// asked for rows below m and columns below n alone, and
+/// - `kChunks`: of how many of its groups of eight a thread reads the operands at a time,
 /// - `kOutputs`: how many results eight columns of the product become, 8 or 4,
-/// - `put(row, column, operands, values, own, stage)`: calls stage(col, results) with arrays of 4 or 8 neighbouring
-///   results; columns count from the staging buffer's first, and `own` is where this thread's would be in their order,
-/// - `BoxTarget target(row, col)`: where the box belongs whose first result comes from this row and column,
+/// - `put(row, column, operands, values, own, stage)`: calls stage(at, results) with arrays of 4 or 8 neighbouring
+///   results. Places are counted from the staging buffer's first, 32 to a box, and `own` is where this thread's would
+///   be in the order of columns. It is called for columns beyond n too, whose results TMA leaves out.
+/// - `BoxTarget target(row, col)`: where a box belongs, named by its first row and by the column of the product that it
+///   would begin with in the order of columns,
 /// - optionally `store_squares(row, part, sum)`, which takes the sums of what `put` then returns over kSquaresColumns.
 template <typename T, typename Tile, typename Epilogue>
-class ConsumerTile {
+class OutgoingBand {
  public:
-  __device__ ConsumerTile(const Epilogue& epilogue, std::uint32_t staging, int warpgroup, int first_row, int first_col,
+  __device__ OutgoingBand(const Epilogue& epilogue, std::uint32_t staging, int warpgroup, int first_row, int first_col,
                           int m, int n)
       : epilogue_(epilogue),
         staging_(staging),
@@ -138,25 +150,16 @@ class ConsumerTile {
     for (int half = 0; half < 2; ++half) rows_[half] = epilogue.row(min(row_at(half), m - 1));
   }
 
-  /// Keeps the compiler from putting off until it is used what the constructor has found out.
-  __device__ __forceinline__ void settle() {
-    hopper::settle(rows_[0]);
-    hopper::settle(rows_[1]);
-  }
-
-  /// Starts what the first chunks read, while the last products are under way.
-  __device__ __forceinline__ void prefetch() {
-#pragma unroll
-    for (int chunk = 0; chunk < ahead; ++chunk) fetch(chunk);
-  }
-
   __device__ __forceinline__ void store(const float (&accumulators)[Tile::n / 2]) {
     float squares[2] = {};
 #pragma unroll
     for (int first = 0; first < chunks; first += staged_chunks) {
       if (is_leader()) hopper::tma_wait_read();
       hopper::named_sync(barrier_, 128);
-      stage(first, accumulators, squares);
+#pragma unroll
+      for (int chunk = first; chunk < first + staged_chunks; chunk += fetched_chunks) {
+        stage(chunk, (chunk - first) * 32, accumulators, squares);
+      }
       hopper::fence_for_tma();
       hopper::named_sync(barrier_, 128);
       if (is_leader()) store_boxes(first_col_ + first * 32);
@@ -168,65 +171,51 @@ class ConsumerTile {
 
  private:
   static constexpr int chunks = Tile::n / 32;
-  static constexpr bool kFetchesLate = Tile::alternates || Tile::bands > 1;
-  static constexpr int ahead = kFetchesLate ? 1 : std::min<int>(Epilogue::kChunksAhead, chunks);
-  static constexpr int box_source = Tile::box_columns * 8 / Epilogue::kOutputs;  ///< columns of the product in a box
   static constexpr int staged_chunks = Tile::staged_columns / 32;
-  static constexpr bool sums_squares = requires(const Epilogue& e, const typename Epilogue::Row& row) {
-    e.store_squares(row, 0, 0.0f);
-  };
-  static_assert(!sums_squares || Tile::n % kSquaresColumns == 0);
+  static constexpr int fetched_chunks = std::min<int>(Epilogue::kChunks, staged_chunks);
+  static constexpr int box_source = Tile::box_columns * 8 / Epilogue::kOutputs;  ///< columns of the product in a box
+  static_assert(Tile::staged_columns % box_source == 0 && (!sums_squares<Epilogue> || Tile::n % kSquaresColumns == 0));
 
   __device__ __forceinline__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
-  /// In the consumer's 64.
+  /// In the band.
   __device__ __forceinline__ static int row_in_box(int half) {
     return static_cast<int>(threadIdx.x) % 128 / 32 * 16 + lane() / 4 + half * 8;
   }
   __device__ __forceinline__ int row_at(int half) const { return first_row_ + row_in_box(half); }
   __device__ __forceinline__ int col_at(int chunk) const { return first_col_ + chunk * 32 + lane() % 4 * 8; }
-  __device__ __forceinline__ bool is_inside(int chunk, int half) const {
-    return row_at(half) < m_ && col_at(chunk) < n_;
-  }
 
-  __device__ __forceinline__ void fetch(int chunk) {
-    const typename Epilogue::Column column = epilogue_.column(min(col_at(chunk), n_ - 8));
-    columns_[chunk % ahead] = column;
+  /// Some chunks to the staging buffer, whose place there is `own`.
+  __device__ __forceinline__ void stage(int first, int own, const float (&accumulators)[Tile::n / 2],
+                                        float (&squares)[2]) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      if (is_inside(chunk, half)) operands_[chunk % ahead][half] = epilogue_.fetch(rows_[half], column);
-    }
-  }
-
-  /// Chunks from `first` on to the staging buffer: boxes of 64 columns, one behind the other, swizzled as TMA reads
-  /// them.
-  __device__ __forceinline__ void stage(int first, const float (&accumulators)[Tile::n / 2], float (&squares)[2]) {
+      typename Epilogue::Column columns[fetched_chunks];
+      typename Epilogue::Operands operands[fetched_chunks];
 #pragma unroll
-    for (int chunk = first; chunk < first + staged_chunks; ++chunk) {
-      typename Epilogue::Column column = columns_[chunk % ahead];
-      typename Epilogue::Operands operands[2] = {operands_[chunk % ahead][0], operands_[chunk % ahead][1]};
-      if constexpr (kFetchesLate) column = epilogue_.column(min(col_at(chunk), n_ - 8));
-      if (!kFetchesLate && chunk + ahead < chunks) fetch(chunk + ahead);
-      const int own = ((chunk - first) * 32 + lane() % 4 * 8) * Epilogue::kOutputs / 8;
+      for (int i = 0; i < fetched_chunks; ++i) {
+        columns[i] = epilogue_.column(min(col_at(first + i), n_ - 8));
+        operands[i] = epilogue_.fetch(rows_[half], columns[i]);
+      }
+      const std::uint32_t row = staging_ + row_in_box(half) * Tile::box_columns * 2;
+      const auto store = [&](int at, const auto& results) {
+        hopper::store_shared<T>(row + at / Tile::box_columns * Tile::box_bytes + at % Tile::box_columns * 2, results);
+      };
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        if constexpr (kFetchesLate) operands[half] = epilogue_.fetch(rows_[half], column);
+      for (int i = 0; i < fetched_chunks; ++i) {
+        const int own_of_thread = (own + i * 32 + lane() % 4 * 8) * Epilogue::kOutputs / 8;
         float values[8];
 #pragma unroll
-        for (int i = 0; i < 8; ++i) values[i] = accumulators[chunk * 16 + i / 2 * 4 + half * 2 + i % 2];
-        const std::uint32_t row = staging_ + row_in_box(half) * Tile::box_columns * 2;
-        const auto store = [&](int col, const auto& results) {
-          hopper::store_shared<T>(row + col / Tile::box_columns * Tile::box_bytes + col % Tile::box_columns * 2, results);
-        };
-        if constexpr (sums_squares) {
-          const float sum = epilogue_.put(rows_[half], column, operands[half], values, own, store);
-          if (is_inside(chunk, half)) squares[half] += sum;
+        for (int j = 0; j < 8; ++j) values[j] = accumulators[(first + i) * 16 + j / 2 * 4 + half * 2 + j % 2];
+        if constexpr (sums_squares<Epilogue>) {
+          const float sum = epilogue_.put(rows_[half], columns[i], operands[i], values, own_of_thread, store);
+          if (col_at(first + i) < n_) squares[half] += sum;
         } else {
-          epilogue_.put(rows_[half], column, operands[half], values, own, store);
+          epilogue_.put(rows_[half], columns[i], operands[i], values, own_of_thread, store);
         }
       }
-      if constexpr (sums_squares) {
-        if ((chunk + 1) * 32 % kSquaresColumns == 0) store_squares(chunk, squares);
-      }
+    }
+    if constexpr (sums_squares<Epilogue>) {
+      if ((first + fetched_chunks) * 32 % kSquaresColumns == 0) store_squares(first + fetched_chunks - 1, squares);
     }
   }
 
@@ -245,7 +234,7 @@ class ConsumerTile {
   __device__ __forceinline__ void store_boxes(int col) const {
     if (first_row_ >= m_) return;
 #pragma unroll
-    for (int box = 0; box < staged_chunks * 32 / box_source; ++box, col += box_source) {
+    for (int box = 0; box < Tile::staged_columns / box_source; ++box, col += box_source) {
       if (col >= n_) break;
       const BoxTarget target = epilogue_.target(first_row_, col);
       hopper::tma_store(target.map, target.row, target.col, staging_ + box * Tile::box_bytes);
@@ -257,8 +246,6 @@ class ConsumerTile {
   std::uint32_t staging_;
   int barrier_, first_row_, first_col_, m_, n_;
   typename Epilogue::Row rows_[2];
-  typename Epilogue::Column columns_[ahead];
-  typename Epilogue::Operands operands_[ahead][2];
 };
 
 /// The addresses of a stage's barriers, and what lies in it.
@@ -275,25 +262,24 @@ struct Ring {
   __device__ __forceinline__ std::uint32_t empty(int stage) const { return full(stage) + 8; }
 };
 
-/// With `turns` every other tile's slices come from the last to the first: what the tiles of one round have read last
-/// is in L2 when those of the next ask for it.
+/// Tiles of neighbouring columns begin `spread` slices apart, and go on from the last slice to the first.
 template <typename Tile>
 __device__ __forceinline__ void produce(const Ring<Tile> ring, const CUtensorMap& a_map, const CUtensorMap& weight_map,
-                                        int m, int n, int slices, bool turns, int rank) {
+                                        int m, int n, int slices, int spread, int rank) {
   constexpr int part = Tile::n / Tile::cluster;  // rows of the weight that this block loads for the cluster
   constexpr std::uint16_t all = (1 << Tile::cluster) - 1;
   TileSchedule<Tile> schedule(m, n);
   RingPlace<Tile::stages> place;
-  bool backwards = false;
-  for (int row, col; schedule.take(row, col); backwards ^= turns) {
+  for (int row, col; schedule.take(row, col);) {
+    int slice = col / Tile::n * spread % slices;
     for (int i = 0; i < slices; ++i, place.advance()) {
-      const int slice = backwards ? slices - 1 - i : i;
       hopper::barrier_wait(ring.empty(place.stage), place.parity ^ 1);  // at once in the ring's first round
       hopper::barrier_arrive_expect(ring.full(place.stage), Tile::stage_bytes);
       hopper::tma_load(ring.a(place.stage), a_map, row + rank * Tile::m, slice * Tile::k, ring.full(place.stage));
       hopper::tma_load<(Tile::cluster > 1)>(ring.weight(place.stage) + rank * part * Tile::k * 2, weight_map,
                                             slice * Tile::k, (col + rank * part) / kPermutedRows,
                                             ring.full(place.stage), all);
+      if (++slice == slices) slice = 0;
     }
   }
 }
@@ -301,58 +287,10 @@ __device__ __forceinline__ void produce(const Ring<Tile> ring, const CUtensorMap
 template <typename T, typename Tile, typename Epilogue>
 __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& epilogue, int m, int n, int slices,
                                         int rank) {
+  using Band = OutgoingBand<T, Tile, Epilogue>;
   const int warpgroup = hopper::uniform(static_cast<int>(threadIdx.x) / 128 - 1);
   const int thread = static_cast<int>(threadIdx.x) % 128;
-  const auto release = [&](int stage) {
-    if (thread < Tile::cluster) hopper::barrier_arrive(ring.empty(stage), thread);
-  };
-  RingPlace<Tile::stages> place;
-  float accumulators[Tile::n / 2];
-  const auto multiply = [&](bool accumulate) {
-    hopper::barrier_wait(ring.full(place.stage), place.parity);
-    const std::uint64_t a = hopper::descriptor(ring.a(place.stage) + warpgroup * 64 * Tile::k * 2);
-    const std::uint64_t weight = hopper::descriptor(ring.weight(place.stage));
-    hopper::wgmma_fence();
-#pragma unroll
-    for (int step = 0; step < Tile::k / 16; ++step) {
-      hopper::wgmma<T, Tile::n>(accumulators, a + step * hopper::kDescriptorStepK,
-                                weight + step * hopper::kDescriptorStepK, accumulate || step > 0);
-    }
-    hopper::wgmma_commit();
-  };
-  TileSchedule<Tile> schedule(m, n);
-  int row = 0, col = 0;
-  bool has_tile = schedule.take(row, col);
-  while (has_tile) {
-    multiply(false);
-    // All that needs no accumulators is found out here, while they are computed.
-    ConsumerTile<T, Tile, Epilogue> out(epilogue, ring.staging(warpgroup), warpgroup,
-                                        row + rank * Tile::m + warpgroup * 64, col, m, n);
-    has_tile = schedule.take(row, col);
-    out.settle();
-    int reading = place.stage;
-    place.advance();
-    for (int slice = 1; slice < slices; ++slice, place.advance()) {
-      multiply(true);
-      hopper::wgmma_wait<1>();  // the slice before this one has been multiplied
-      release(reading);
-      reading = place.stage;
-    }
-    out.prefetch();
-    hopper::wgmma_wait<0>();
-    hopper::pin(accumulators);
-    release(reading);
-    out.store(accumulators);
-  }
-  if (ConsumerTile<T, Tile, Epilogue>::is_leader()) hopper::tma_wait();
-}
-
-/// Consumers that take tiles by turns: one multiplies while the other's results are on their way out.
-template <typename T, typename Tile, typename Epilogue>
-__device__ __forceinline__ void consume_by_turns(const Ring<Tile> ring, const Epilogue& epilogue, int m, int n,
-                                                 int slices, int rank) {
-  const int warpgroup = hopper::uniform(static_cast<int>(threadIdx.x) / 128 - 1);
-  const int thread = static_cast<int>(threadIdx.x) % 128;
+  const int first_row = Tile::by_turns ? 0 : warpgroup * Tile::bands * 64;
   const auto release = [&](int stage) {
     if (thread < Tile::cluster) hopper::barrier_arrive(ring.empty(stage), thread);
   };
@@ -360,8 +298,7 @@ __device__ __forceinline__ void consume_by_turns(const Ring<Tile> ring, const Ep
   float accumulators[Tile::bands][Tile::n / 2];
   const auto multiply = [&](bool accumulate) {
     hopper::barrier_wait(ring.full(place.stage), place.parity);
-    const std::uint64_t a = hopper::descriptor(
-        ring.a(place.stage) + (Tile::alternates ? 0 : warpgroup * Tile::bands * 64 * Tile::k * 2));
+    const std::uint64_t a = hopper::descriptor(ring.a(place.stage) + first_row * Tile::k * 2);
     const std::uint64_t weight = hopper::descriptor(ring.weight(place.stage));
     hopper::wgmma_fence();
 #pragma unroll
@@ -375,14 +312,18 @@ __device__ __forceinline__ void consume_by_turns(const Ring<Tile> ring, const Ep
     }
     hopper::wgmma_commit();
   };
+  // The stages say nothing of whose turn it is, since a barrier's phases are told apart by their parity alone.
+  const auto wait_turn = [&] { hopper::named_sync(1 + Tile::consumers + warpgroup, 256); };
+  const auto pass_turn = [&] { hopper::named_arrive(1 + Tile::consumers + 1 - warpgroup, 256); };
+
   TileSchedule<Tile> schedule(m, n);
-  bool waits = Tile::alternates && warpgroup == 1;
+  bool waits = Tile::by_turns && warpgroup == 1;
   if (waits) {
     schedule.skip();
     place.advance(slices);
   }
-  for (int row, col; schedule.take(row, col); waits = Tile::alternates) {
-    if (waits) hopper::named_sync(3 + warpgroup, 256);
+  for (int row, col; schedule.take(row, col); waits = Tile::by_turns) {
+    if (waits) wait_turn();
     multiply(false);
     int reading = place.stage;
     place.advance();
@@ -392,8 +333,8 @@ __device__ __forceinline__ void consume_by_turns(const Ring<Tile> ring, const Ep
       release(reading);
       reading = place.stage;
     }
-    if constexpr (Tile::alternates) {
-      if (schedule.skip()) hopper::named_arrive(4 - warpgroup, 256);
+    if constexpr (Tile::by_turns) {
+      if (schedule.skip()) pass_turn();
       place.advance(slices);
     }
     hopper::wgmma_wait<0>();
@@ -402,19 +343,18 @@ __device__ __forceinline__ void consume_by_turns(const Ring<Tile> ring, const Ep
     release(reading);
 #pragma unroll
     for (int band = 0; band < Tile::bands; ++band) {
-      ConsumerTile<T, Tile, Epilogue> out(epilogue, ring.staging(warpgroup), warpgroup,
-                                          row + rank * Tile::m + ((Tile::alternates ? 0 : warpgroup * Tile::bands) + band) * 64, col, m, n);
-      out.store(accumulators[band]);
+      Band(epilogue, ring.staging(warpgroup), warpgroup, row + rank * Tile::m + first_row + band * 64, col, m, n)
+          .store(accumulators[band]);
     }
   }
-  if (ConsumerTile<T, Tile, Epilogue>::is_leader()) hopper::tma_wait();
+  if (Band::is_leader()) hopper::tma_wait();
 }
 
 template <typename T, typename Tile, typename Epilogue>
 __global__ void __launch_bounds__(Tile::threads, 1)
     gemm_hopper([[maybe_unused]] const __grid_constant__ CUtensorMap a_map,
                 [[maybe_unused]] const __grid_constant__ CUtensorMap weight_map, [[maybe_unused]] int m,
-                [[maybe_unused]] int n, [[maybe_unused]] int slices, [[maybe_unused]] bool turns,
+                [[maybe_unused]] int n, [[maybe_unused]] int slices, [[maybe_unused]] int spread,
                 [[maybe_unused]] const __grid_constant__ Epilogue epilogue) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ unsigned char unaligned[];
@@ -435,14 +375,10 @@ __global__ void __launch_bounds__(Tile::threads, 1)
 
   if (warp < 4) {
     hopper::shrink_registers<40>();
-    if (threadIdx.x == 0) produce<Tile>(ring, a_map, weight_map, m, n, slices, turns, rank);
+    if (threadIdx.x == 0) produce<Tile>(ring, a_map, weight_map, m, n, slices, spread, rank);
   } else {
     hopper::grow_registers<232>();
-    if constexpr (Tile::alternates || Tile::bands > 1) {
-      consume_by_turns<T>(ring, epilogue, m, n, slices, rank);
-    } else {
-      consume<T>(ring, epilogue, m, n, slices, rank);
-    }
+    consume<T>(ring, epilogue, m, n, slices, rank);
   }
   hopper::cluster_sync();  // no block may end while the other may still arrive at its barriers
 #else
@@ -469,30 +405,35 @@ void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int
   const CUtensorMap weight_map = permuted_map(dtype, weight, n, k, Tile::n / Tile::cluster);
   const std::int64_t tiles = cluster_tiles_of<Tile>(m, n);
   if (tiles > INT32_MAX / 2) throw std::invalid_argument("a product of over 2^30 tiles");
-  // Where a round's operands exceed L2 there is little to be found there, and turning was measured to cost 1%.
-  const bool turns = 2 * Tile::group_rows * k * 2 <= device_attribute(cudaDevAttrL2CacheSize);
+  const int slices = static_cast<int>(ceil_div<std::int64_t>(k, Tile::k));
+  // Where the rows of a group fit in L2 beside what streams by. With all columns in step each row's slice would be read
+  // at one time, and be gone when the next columns ask for it.
+  const bool spreads = 2 * Tile::group_rows * k * 2 <= device_attribute(cudaDevAttrL2CacheSize);
   launch_hopper_kernel(exec, gemm_hopper<T, Tile, Epilogue>, std::min(tiles, clusters<Tile>()) * Tile::cluster,
                        Tile::threads, Tile::shared_bytes, Tile::cluster, a_map, weight_map, static_cast<int>(m),
-                       static_cast<int>(n), static_cast<int>(ceil_div<std::int64_t>(k, Tile::k)), turns, epilogue);
+                       static_cast<int>(n), slices, spreads ? ceil_div(slices, 4) : 0, epilogue);
 }
 
-/// The larger tile loads less for each FLOP; the smaller leaves fewer multiprocessors idle.
+/// What a product by such tiles is expected to take, in slices times elements of a tile: by turns an epilogue costs
+/// nothing; together it costs as much as six slices. A smaller tile loads more for each FLOP.
+template <typename Tile>
+double expected_cost(std::int64_t m, std::int64_t n, std::int64_t k) {
+  constexpr double kEpilogue = Tile::by_turns ? 0.0 : 6.0, kLoads = Tile::n < 192 ? 1.06 : 1.0;
+  const double slices = static_cast<double>(ceil_div<std::int64_t>(k, Tile::k)) + kEpilogue;
+  return expected_time<Tile>(cluster_tiles_of<Tile>(m, n), clusters<Tile>(), 1.0) * slices * kLoads;
+}
+
 template <typename T, typename Epilogue>
 void launch_hopper(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
                    const Epilogue& epilogue) {
-  using Large = HopperLargeTile;
-  using Wide = HopperWideTile;
-  using Medium = HopperMediumTile;
-  constexpr bool sums_squares =
-      requires(const Epilogue& e, const typename Epilogue::Row& row) { e.store_squares(row, 0, 0.0f); };
-  if constexpr (!sums_squares) {
-    const double large = expected_time<Large>(cluster_tiles_of<Large>(m, n), clusters<Large>(), 0.96);
-    const double medium = expected_time<Medium>(cluster_tiles_of<Medium>(m, n), clusters<Medium>(), 0.95);
-    const double wide = expected_time<Wide>(cluster_tiles_of<Wide>(m, n), clusters<Wide>(), 1.0);
-    if (wide <= std::min(large, medium)) return launch_hopper_tiles<Wide>(exec, a, weight, m, n, k, epilogue);
-    if (large <= medium) return launch_hopper_tiles<Large>(exec, a, weight, m, n, k, epilogue);
+  const double medium = expected_cost<HopperMediumTile>(m, n, k), large = expected_cost<HopperLargeTile>(m, n, k);
+  if constexpr (HopperWideTile::n % kSquaresColumns == 0 || !sums_squares<Epilogue>) {
+    if (expected_cost<HopperWideTile>(m, n, k) <= std::min(medium, large)) {
+      return launch_hopper_tiles<HopperWideTile>(exec, a, weight, m, n, k, epilogue);
+    }
   }
-  launch_hopper_tiles<Medium>(exec, a, weight, m, n, k, epilogue);
+  if (large <= medium) return launch_hopper_tiles<HopperLargeTile>(exec, a, weight, m, n, k, epilogue);
+  launch_hopper_tiles<HopperMediumTile>(exec, a, weight, m, n, k, epilogue);
 }
 
 }  // namespace fusebench::kernels::cuda

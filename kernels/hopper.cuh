@@ -9,7 +9,6 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include <bit>
 #include <cstdint>
 
 #include "kernels/mma.cuh"
@@ -223,21 +222,6 @@ template <int Count>
 __device__ __forceinline__ void pin(float (&d)[Count]) {
 #pragma unroll
   for (int i = 0; i < Count; ++i) asm volatile("" : "+f"(d[i])::"memory");
-}
-
-template <std::size_t Count>
-struct Words {
-  std::uint32_t values[Count];
-};
-
-/// `value` is computed here at the latest.
-template <typename Value>
-__device__ __forceinline__ void settle(Value& value) {
-  static_assert(sizeof(Value) % 4 == 0);
-  auto words = std::bit_cast<Words<sizeof(Value) / 4>>(value);
-#pragma unroll
-  for (std::uint32_t& word : words.values) asm volatile("" : "+r"(word));
-  value = std::bit_cast<Value>(words);
 }
 
 /// An operand b[16, N] whose rows are those of k, 64 columns of N at a time: as `descriptor`, and the next 64 columns

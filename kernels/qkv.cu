@@ -155,7 +155,7 @@ struct RopeTile {
     float factor;
   };
   using Operands = Phases;
-  enum { kChunksAhead = 2, kOutputs = 8 };
+  enum { kChunks = 2, kOutputs = 8 };
 
   CUtensorMap q, k, v;
   const float* cos;
@@ -200,7 +200,11 @@ struct RopeTile {
 
   __device__ __forceinline__ BoxTarget target(int row, int col) const {
     if (col < q_columns()) return {q, row, rotated_to(col)};
-    const auto cached = static_cast<int>(shape.kv_rows(row));
+    // As shape.kv_rows, in 32 bits.
+    const auto seq = static_cast<unsigned>(shape.kv_rows.seq), position = static_cast<unsigned>(row) % seq;
+    const int cached =
+        static_cast<int>(static_cast<unsigned>(row) / seq * static_cast<unsigned>(shape.kv_rows.capacity) +
+                         static_cast<unsigned>(shape.kv_rows.past) + position);
     col -= q_columns();
     if (col < kv_columns()) return {k, cached, rotated_to(col)};
     return {v, cached, col - kv_columns()};

@@ -44,8 +44,8 @@ CUtensorMap tensor_map(DType dtype, const void* base, std::span<const TensorDime
   const CUresult status =
       encode(&map, dtype == DType::fp16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
              static_cast<cuuint32_t>(dimensions.size()), const_cast<void*>(base), sizes.data(), strides_bytes.data(),
-             box_sizes.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
-             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+             box_sizes.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (status != CUDA_SUCCESS) {
     throw std::invalid_argument("cuTensorMapEncodeTiled refuses a tensor whose rows have " +
                                 std::to_string(dimensions.front().extent) + " elements: error " +

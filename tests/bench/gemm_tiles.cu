@@ -16,6 +16,7 @@
 #include "harness/device.h"
 #include "harness/nvml.h"
 #include "harness/statistics.h"
+#include "kernels/fused.h"
 #include "kernels/gemm_hopper.cuh"
 #include "tests/gpu/device.h"
 #include "tests/gpu/plain_tile.h"
@@ -23,6 +24,7 @@
 namespace {
 
 using namespace fusebench;
+using namespace fusebench::kernels;
 using namespace fusebench::kernels::cuda;
 using testing::DeviceBuffer;
 using testing::PlainTile;
@@ -148,6 +150,47 @@ class BestOfLibrary {
   void* workspace_ = nullptr;
 };
 
+/// The products of the block as they are launched there, each on the shape that it has there.
+void add_epilogues(std::vector<Contender>& contenders, const __half* a, const __half* weight, __half* c, std::int64_t m,
+                   std::int64_t n, std::int64_t k) {
+  constexpr std::int64_t dim = 4096, seq = 2048, head_dim = 128, parts = dim / kSquaresColumns;
+  static const DeviceBuffer<float> squares(std::vector<float>(static_cast<std::size_t>(m * parts), 128.0f));
+  static const DeviceBuffer<float> phases(std::vector<float>(static_cast<std::size_t>(seq * head_dim / 2), 0.7f));
+  static const DeviceBuffer<float> fold(std::vector<float>{1.0f});
+  static const DeviceBuffer<__half> residual(testing::draw<__half>(m * dim, 3));
+  static DeviceBuffer<float> sums(m * parts);
+  const Exec exec{Backend::cuda, nullptr};
+  const Fused& fused = cuda_fused();
+  const DeferredNorm norm{.squares = squares.data(), .parts = parts, .eps = 1e-5f, .fold = fold.data()};
+  if (n == 3 * dim) {
+    QkvShape shape;
+    shape.rows = m;
+    shape.dim = dim;
+    shape.heads = shape.kv_heads = dim / head_dim;
+    shape.head_dim = head_dim;
+    shape.seq = shape.kv_rows.seq = shape.kv_rows.capacity = seq;
+    for (const Pairing pairing : {Pairing::interleaved, Pairing::half}) {
+      shape.pairing = pairing;
+      contenders.push_back({"norm, rope " + std::string(name_of(pairing)), [=, &fused] {
+                              fused.product_rope(exec, GemmKernel::hopper, DType::fp16, a, weight, phases.data(),
+                                                 phases.data(), c, c + m * dim, c + 2 * m * dim, shape, norm);
+                            }});
+    }
+  } else if (n == dim) {
+    for (float* squares_of_row : {static_cast<float*>(nullptr), sums.data()}) {
+      contenders.push_back({squares_of_row == nullptr ? "residual" : "residual, squares", [=, &fused] {
+                              fused.product_residual(exec, GemmKernel::hopper, DType::fp16, a, weight, residual.data(),
+                                                     c, m, n, k, squares_of_row);
+                            }});
+    }
+  } else {
+    contenders.push_back({"norm, swiglu", [=, &fused] {
+                            fused.product_swiglu(exec, GemmKernel::hopper, DType::fp16, a, weight, c, m, n / 2, k,
+                                                 norm);
+                          }});
+  }
+}
+
 void compare(std::int64_t m, std::int64_t n, std::int64_t k, cublasHandle_t cublas, const Nvml& nvml, bool once) {
   const DeviceBuffer<__half> a(testing::draw<__half>(m * k, 1)), weight(testing::draw<__half>(n * k, 2));
   DeviceBuffer<__half> c(m * n);
@@ -158,12 +201,10 @@ void compare(std::int64_t m, std::int64_t n, std::int64_t k, cublasHandle_t cubl
                                                       PlainTile{output_map(DType::fp16, c.data(), m, n)});
                           }});
   };
-  add.operator()<HopperLargeTile>("128x256");
-  add.operator()<HopperWideTile>("128x192");
-  add.operator()<HopperMediumTile>("128x128");
-  add.operator()<HopperTile<256, 192, 3, false>>("256x192");
-  add.operator()<HopperTile<256, 128, 4, false>>("256x128");
-  add.operator()<HopperTile<128, 192, 5, true, 1>>("128x192 alone");
+  add.operator()<HopperLargeTile>("128x256 together");
+  add.operator()<HopperWideTile>("128x192 by turns");
+  add.operator()<HopperMediumTile>("128x128 by turns");
+  add.operator()<HopperTile<192, 5, Consumers::by_turns, 1>>("128x192 no cluster");
   contenders.push_back({"cublasGemmEx", [&] {
                           const float one = 1, zero = 0;
                           cublasGemmEx(cublas, CUBLAS_OP_T, CUBLAS_OP_N, static_cast<int>(n), static_cast<int>(m),
@@ -171,6 +212,7 @@ void compare(std::int64_t m, std::int64_t n, std::int64_t k, cublasHandle_t cubl
                                        a.data(), CUDA_R_16F, static_cast<int>(k), &zero, c.data(), CUDA_R_16F,
                                        static_cast<int>(n), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
                         }});
+  add_epilogues(contenders, a.data(), weight.data(), c.data(), m, n, k);
   BestOfLibrary best(a.data(), weight.data(), c.data(), m, n, k);
   contenders.push_back({"cublasLt's best", [&] { best.launch(); }});
   if (once) {
@@ -182,6 +224,7 @@ void compare(std::int64_t m, std::int64_t n, std::int64_t k, cublasHandle_t cubl
     std::shuffle(contenders.begin(), contenders.end(), order);  // who runs behind whom matters
     for (Contender& contender : contenders) add_sustained(nvml, contender);
   }
+  std::sort(contenders.begin(), contenders.end(), [](const auto& x, const auto& y) { return x.name < y.name; });
   const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   for (const Contender& contender : contenders) {
     const double us = median(contender.us);

@@ -29,7 +29,9 @@ struct PlainEpilogue {
 };
 
 template <typename Tile>
-constexpr bool is_hopper = requires { Tile::cluster; };
+constexpr bool is_hopper = requires {
+  Tile::cluster;
+};
 
 template <typename Tile, bool Aligned, typename T>
 void check_product(std::int64_t m, std::int64_t n, std::int64_t k) {

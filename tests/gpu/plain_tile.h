@@ -12,7 +12,7 @@ struct PlainTile {
     int row;
   };
   struct Operands {};
-  enum { kChunksAhead = 1, kOutputs = 8 };
+  enum { kChunks = 1, kOutputs = 8 };
 
   CUtensorMap c;
 
