@@ -150,19 +150,24 @@ class OutgoingBand {
     for (int half = 0; half < 2; ++half) rows_[half] = epilogue.row(min(row_at(half), m - 1));
   }
 
-  __device__ __forceinline__ void store(const float (&accumulators)[Tile::n / 2]) {
+  __device__ __forceinline__ void store(const float (&accumulators)[Tile::n / 2]) const {
     float squares[2] = {};
 #pragma unroll
-    for (int first = 0; first < chunks; first += staged_chunks) {
-      if (is_leader()) hopper::tma_wait_read();
-      hopper::named_sync(barrier_, 128);
+    for (int chunk = 0; chunk < chunks; chunk += fetched_chunks) {
+      Fetched fetched[fetched_chunks];
 #pragma unroll
-      for (int chunk = first; chunk < first + staged_chunks; chunk += fetched_chunks) {
-        stage(chunk, (chunk - first) * 32, accumulators, squares);
+      for (int i = 0; i < fetched_chunks; ++i) fetched[i] = fetch(chunk + i);
+      if (chunk % staged_chunks == 0) {
+        if (is_leader()) hopper::tma_wait_read();
+        hopper::named_sync(barrier_, 128);
       }
-      hopper::fence_for_tma();
-      hopper::named_sync(barrier_, 128);
-      if (is_leader()) store_boxes(first_col_ + first * 32);
+#pragma unroll
+      for (int i = 0; i < fetched_chunks; ++i) stage(chunk + i, fetched[i], accumulators, squares);
+      if ((chunk + fetched_chunks) % staged_chunks == 0) {
+        hopper::fence_for_tma();
+        hopper::named_sync(barrier_, 128);
+        if (is_leader()) store_boxes(first_col_ + chunk / staged_chunks * Tile::staged_columns);
+      }
     }
   }
 
@@ -176,6 +181,11 @@ class OutgoingBand {
   static constexpr int box_source = Tile::box_columns * 8 / Epilogue::kOutputs;  ///< columns of the product in a box
   static_assert(Tile::staged_columns % box_source == 0 && (!sums_squares<Epilogue> || Tile::n % kSquaresColumns == 0));
 
+  struct Fetched {
+    typename Epilogue::Column column;
+    typename Epilogue::Operands operands[2];
+  };
+
   __device__ __forceinline__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
   /// In the band.
   __device__ __forceinline__ static int row_in_box(int half) {
@@ -184,38 +194,35 @@ class OutgoingBand {
   __device__ __forceinline__ int row_at(int half) const { return first_row_ + row_in_box(half); }
   __device__ __forceinline__ int col_at(int chunk) const { return first_col_ + chunk * 32 + lane() % 4 * 8; }
 
-  /// Some chunks to the staging buffer, whose place there is `own`.
-  __device__ __forceinline__ void stage(int first, int own, const float (&accumulators)[Tile::n / 2],
+  __device__ __forceinline__ Fetched fetch(int chunk) const {
+    Fetched fetched{epilogue_.column(min(col_at(chunk), n_ - 8))};
+#pragma unroll
+    for (int half = 0; half < 2; ++half) fetched.operands[half] = epilogue_.fetch(rows_[half], fetched.column);
+    return fetched;
+  }
+
+  /// A chunk to the staging buffer.
+  __device__ __forceinline__ void stage(int chunk, const Fetched& fetched, const float (&accumulators)[Tile::n / 2],
                                         float (&squares)[2]) const {
+    const int own = (chunk % staged_chunks * 32 + lane() % 4 * 8) * Epilogue::kOutputs / 8;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      typename Epilogue::Column columns[fetched_chunks];
-      typename Epilogue::Operands operands[fetched_chunks];
+      float values[8];
 #pragma unroll
-      for (int i = 0; i < fetched_chunks; ++i) {
-        columns[i] = epilogue_.column(min(col_at(first + i), n_ - 8));
-        operands[i] = epilogue_.fetch(rows_[half], columns[i]);
-      }
+      for (int i = 0; i < 8; ++i) values[i] = accumulators[chunk * 16 + i / 2 * 4 + half * 2 + i % 2];
       const std::uint32_t row = staging_ + row_in_box(half) * Tile::box_columns * 2;
       const auto store = [&](int at, const auto& results) {
         hopper::store_shared<T>(row + at / Tile::box_columns * Tile::box_bytes + at % Tile::box_columns * 2, results);
       };
-#pragma unroll
-      for (int i = 0; i < fetched_chunks; ++i) {
-        const int own_of_thread = (own + i * 32 + lane() % 4 * 8) * Epilogue::kOutputs / 8;
-        float values[8];
-#pragma unroll
-        for (int j = 0; j < 8; ++j) values[j] = accumulators[(first + i) * 16 + j / 2 * 4 + half * 2 + j % 2];
-        if constexpr (sums_squares<Epilogue>) {
-          const float sum = epilogue_.put(rows_[half], columns[i], operands[i], values, own_of_thread, store);
-          if (col_at(first + i) < n_) squares[half] += sum;
-        } else {
-          epilogue_.put(rows_[half], columns[i], operands[i], values, own_of_thread, store);
-        }
+      if constexpr (sums_squares<Epilogue>) {
+        const float sum = epilogue_.put(rows_[half], fetched.column, fetched.operands[half], values, own, store);
+        if (col_at(chunk) < n_) squares[half] += sum;
+      } else {
+        epilogue_.put(rows_[half], fetched.column, fetched.operands[half], values, own, store);
       }
     }
     if constexpr (sums_squares<Epilogue>) {
-      if ((first + fetched_chunks) * 32 % kSquaresColumns == 0) store_squares(first + fetched_chunks - 1, squares);
+      if ((chunk + 1) * 32 % kSquaresColumns == 0) store_squares(chunk, squares);
     }
   }
 

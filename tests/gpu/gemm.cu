@@ -138,6 +138,7 @@ TEST_CASE("a Hopper product is right from wave to wave, with the ring at every p
     const std::int64_t m = 2048 + Tile::m + 1, n = 17 * Tile::n + kPermutedRows;
     check_both_types<Tile, true>(m, n, 24);
     check_product<Tile, true, __half>(m, n, (Tile::stages + 1) * Tile::k);
+    check_product<Tile, true, __half>(Tile::m + 1, 3 * Tile::n + kPermutedRows, 8192);  // rows too long to stay in L2
   });
 }
 
