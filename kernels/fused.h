@@ -47,7 +47,7 @@ struct QkvShape {
 constexpr bool hopper_takes(const QkvShape& shape) {
   const bool rows_are_neighbours = shape.rows == shape.seq || shape.seq % 64 == 0 ||
                                    (shape.kv_rows.capacity == shape.seq && shape.kv_rows.past == 0);
-  const bool positions_fit = shape.seq * shape.head_dim <= INT32_MAX;
+  const bool positions_fit = shape.seq * shape.head_dim <= INT32_MAX && shape.kv_rows(shape.rows) <= INT32_MAX;
   return (shape.head_dim == 64 || shape.head_dim == 128) && rows_are_neighbours && positions_fit;
 }
 

@@ -62,6 +62,7 @@ struct HopperTile {
   static constexpr int barriers_offset = staging_offset + consumers * staging_bytes;
   static constexpr int shared_bytes = hopper::kAlignBytes + barriers_offset + 2 * stages * 8;
 
+  static_assert(group_rows % (m * cluster) == 0);
   static_assert(n / cluster % kPermutedRows == 0 && n % staged_columns == 0);
   static_assert(stage_bytes % hopper::kAlignBytes == 0 && weight_bytes / cluster % hopper::kAlignBytes == 0);
   static_assert(shared_bytes <= 227 * 1024);
@@ -179,6 +180,7 @@ class OutgoingBand {
   static constexpr int staged_chunks = Tile::staged_columns / 32;
   static constexpr int fetched_chunks = std::min<int>(Epilogue::kChunks, staged_chunks);
   static constexpr int box_source = Tile::box_columns * 8 / Epilogue::kOutputs;  ///< columns of the product in a box
+  static_assert(staged_chunks % fetched_chunks == 0);
   static_assert(Tile::staged_columns % box_source == 0 && (!sums_squares<Epilogue> || Tile::n % kSquaresColumns == 0));
 
   struct Fetched {
@@ -408,6 +410,9 @@ template <typename Tile, typename T, typename Epilogue>
 void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
                          const Epilogue& epilogue) {
   constexpr DType dtype = std::is_same_v<T, __half> ? DType::fp16 : DType::bf16;
+  // Coordinates run to the end of the last tiles.
+  constexpr std::int64_t kMost = INT32_MAX - std::max(Tile::m * Tile::cluster, Tile::n);
+  if (m > kMost || n > kMost) throw std::invalid_argument("the Hopper product takes extents that fit in 32 bits");
   const CUtensorMap a_map = matrix_map(dtype, a, m, k, Tile::m);
   const CUtensorMap weight_map = permuted_map(dtype, weight, n, k, Tile::n / Tile::cluster);
   const std::int64_t tiles = cluster_tiles_of<Tile>(m, n);

@@ -57,6 +57,23 @@ void check_product(std::int64_t m, std::int64_t n, std::int64_t k) {
   }
 }
 
+/// fp16, and of m rows those at the borders of warps, bands and tiles.
+template <typename Tile>
+void check_product_rows(std::int64_t m, std::int64_t n, std::int64_t k) {
+  CAPTURE(m, n, k, Tile::n);
+  const std::vector<__half> a = draw<__half>(m * k, 1), weight = draw<__half>(n * k, 2);
+  const DeviceBuffer<__half> device_a(a), device_weight(weight);
+  DeviceBuffer<__half> c(m * n, 0, output_guard);
+  launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, device_a.data(), device_weight.data(), m, n, k,
+                            PlainTile{output_map(DType::fp16, c.data(), m, n)});
+  for (const std::int64_t row : {0, 63, 64, 129}) {
+    if (row >= m) continue;
+    const Product expected = product({a.begin() + row * k, a.begin() + (row + 1) * k}, weight, 1, n, k);
+    CHECK(mismatch(c.read(row * n, n), expected.value, expected.slack) == "");
+  }
+  CHECK(c.guards_intact());
+}
+
 template <typename Tile, bool Aligned>
 void check_both_types(std::int64_t m, std::int64_t n, std::int64_t k) {
   check_product<Tile, Aligned, __half>(m, n, k);
@@ -140,6 +157,31 @@ TEST_CASE("a Hopper product is right from wave to wave, with the ring at every p
     check_product<Tile, true, __half>(m, n, (Tile::stages + 1) * Tile::k);
     check_product<Tile, true, __half>(Tile::m + 1, 3 * Tile::n + kPermutedRows, 8192);  // rows too long to stay in L2
   });
+}
+
+TEST_CASE("a Hopper product is right over many tiles of each block, for both of its consumers") {
+  if (skip_without_hopper()) return;
+  for_types<HopperLargeTile, HopperWideTile, HopperMediumTile>([&]<typename Tile>() {
+    for (const std::int64_t m : {1, 130}) {  // 1: the second block of a cluster has no rows
+      for (const int tiles : {3, 4}) {       // one more for some blocks
+        const std::int64_t n = kernels::multiprocessors() / Tile::cluster * Tile::n * tiles + kPermutedRows;
+        for (const int slices : {1, 2, Tile::stages - 1, Tile::stages, Tile::stages + 1, 2 * Tile::stages + 1}) {
+          check_product_rows<Tile>(m, n, slices * Tile::k - 24);
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("a Hopper product refuses extents that 32 bits do not hold with a tile to spare") {
+  if (skip_without_device()) return;
+  const __half* nothing = nullptr;
+  const auto launch = [&](std::int64_t m, std::int64_t n) {
+    launch_hopper_tiles<HopperWideTile>({Backend::cuda, nullptr}, nothing, nothing, m, n, 8, PlainTile{});
+  };
+  CHECK_THROWS_AS(launch(INT32_MAX - 100, 32), std::invalid_argument);
+  CHECK_THROWS_AS(launch(1, (std::int64_t{1} << 31) - 32), std::invalid_argument);
+  CHECK_THROWS_AS(launch(1, std::int64_t{1} << 31), std::invalid_argument);
 }
 
 TEST_CASE("a product refuses operands that its kernel cannot take") {

@@ -2,6 +2,8 @@
 // their weights.
 #include "kernels/fused_cuda.h"
 
+#include <array>
+
 #include "tests/catch.h"
 #include "tests/gpu/product.h"
 
@@ -164,6 +166,63 @@ void check_rope(GemmKernel kernel, const QkvCase& c, Pairing pairing) {
   CHECK((prepared.guards_intact() && q.guards_intact() && k.guards_intact() && v.guards_intact()));
 }
 
+/// The Hopper kernel's results against the portable one's.
+template <typename T>
+void check_agrees(const DeviceBuffer<T>& hopper, const DeviceBuffer<T>& portable) {
+  const std::vector<double> expected = widened(portable.read());
+  std::vector<double> slack;
+  for (const double value : expected) slack.push_back(std::abs(value) * 2 * Format<T>::unit_roundoff + 0.01);
+  CHECK(mismatch(hopper.read(), expected, slack) == "");
+  CHECK(hopper.guards_intact());
+}
+
+template <typename T>
+void check_residual_agrees(std::int64_t m, std::int64_t n, std::int64_t k) {
+  CAPTURE(m, n, k, name_of(Format<T>::dtype));
+  const DeviceBuffer<T> a(draw<T>(m * k, 1)), weight(draw<T>(n * k, 2)), residual(draw<T>(m * n, 3, 4.0));
+  DeviceBuffer<T> hopper(m * n, 0, output_guard), portable(m * n);
+  const auto launch = [&](GemmKernel kernel, DeviceBuffer<T>& out) {
+    kernels::cuda::product_residual(exec, kernel, Format<T>::dtype, a.data(), weight.data(), residual.data(),
+                                    out.data(), m, n, k, nullptr);
+  };
+  launch(GemmKernel::hopper, hopper);
+  launch(GemmKernel::portable, portable);
+  check_agrees(hopper, portable);
+}
+
+template <typename T>
+void check_swiglu_agrees(std::int64_t m, std::int64_t hidden, std::int64_t k) {
+  CAPTURE(m, hidden, k, name_of(Format<T>::dtype));
+  // A gate and an up of about 1.
+  const double scale = std::pow(static_cast<double>(k), -0.25) * 1.7;
+  const DeviceBuffer<T> a(draw<T>(m * k, 1, scale)), prepared(draw<T>(2 * hidden * k, 2, scale));
+  DeviceBuffer<T> hopper(m * hidden, 0, output_guard), portable(m * hidden);
+  kernels::cuda::product_swiglu(exec, GemmKernel::hopper, Format<T>::dtype, a.data(), prepared.data(), hopper.data(), m,
+                                hidden, k, {});
+  kernels::cuda::product_swiglu(exec, GemmKernel::portable, Format<T>::dtype, a.data(), prepared.data(),
+                                portable.data(), m, hidden, k, {});
+  check_agrees(hopper, portable);
+}
+
+template <typename T>
+void check_rope_agrees(const QkvCase& c, Pairing pairing) {
+  CAPTURE(c.batch, c.seq, c.past, c.dim, c.heads, c.kv_heads, c.head_dim, name_of(pairing), name_of(Format<T>::dtype));
+  const QkvShape shape = c.shape(pairing);
+  const std::int64_t q_size = c.heads * c.head_dim, kv_size = c.batch * (c.past + c.seq) * c.kv_heads * c.head_dim;
+  const DeviceBuffer<T> x(draw<T>(shape.rows * c.dim, 1)), weight(draw<T>(shape.columns() * c.dim, 2));
+  const DeviceBuffer<float> cos(draw<float>(c.seq * c.head_dim / 2, 5)), sin(draw<float>(c.seq * c.head_dim / 2, 6));
+  const std::vector<T> cache = draw<T>(kv_size, 7);
+  const auto launch = [&](GemmKernel kernel) {
+    std::array results = {DeviceBuffer<T>(shape.rows * q_size, 0, output_guard),
+                          DeviceBuffer<T>(cache, 0, output_guard), DeviceBuffer<T>(cache, 0, output_guard)};
+    kernels::cuda::product_rope(exec, kernel, Format<T>::dtype, x.data(), weight.data(), cos.data(), sin.data(),
+                                results[0].data(), results[1].data(), results[2].data(), shape, {});
+    return results;
+  };
+  const auto hopper = launch(GemmKernel::hopper), portable = launch(GemmKernel::portable);
+  for (std::size_t i = 0; i < hopper.size(); ++i) check_agrees(hopper[i], portable[i]);
+}
+
 }  // namespace
 
 TEST_CASE("product_residual adds the residual to every kind of tile") {
@@ -185,7 +244,7 @@ TEST_CASE("product_residual is right with as many tiles as multiprocessors") {
   for_types<__half, __nv_bfloat16>([&]<typename T>() {
     check_residual<T>(GemmKernel::portable, 1000, 2001, 40);  // medium tiles on 132 multiprocessors, odd rows
     check_residual<T>(GemmKernel::portable, 1400, 3061, 40);  // large tiles, odd rows
-    for (const GemmKernel kernel : aligned_kernels(3072)) check_residual<T>(kernel, 1400, 3072, 40);  // large tiles
+    for (const GemmKernel kernel : aligned_kernels(3072)) check_residual<T>(kernel, 1400, 3072, 40);
   });
 }
 
@@ -218,7 +277,7 @@ TEST_CASE("product_swiglu gates every kind of tile") {
     }
     check_swiglu<T>(GemmKernel::portable, 1000, 1000, 40);  // medium tiles
     check_swiglu<T>(GemmKernel::portable, 1400, 1531, 40);  // large tiles, odd rows
-    for (const GemmKernel kernel : aligned_kernels(3072)) check_swiglu<T>(kernel, 1400, 1536, 40);  // large tiles
+    for (const GemmKernel kernel : aligned_kernels(3072)) check_swiglu<T>(kernel, 1400, 1536, 40);
   });
 }
 
@@ -266,7 +325,7 @@ TEST_CASE("product_rope of the Hopper kernel rotates and appends where rows are 
         check_rope<T>(GemmKernel::hopper, {1, 333, 0, 40, 6, 3, head_dim}, pairing);
         check_rope<T>(GemmKernel::hopper, {1, 170, 23, 72, 6, 3, head_dim}, pairing);   // one batch's cache
         check_rope<T>(GemmKernel::hopper, {3, 128, 17, 136, 8, 2, head_dim}, pairing);  // batches of whole boxes
-        check_rope<T>(GemmKernel::hopper, {2, 700, 0, 40, 28, 14, head_dim}, pairing);  // large tiles, several rounds
+        check_rope<T>(GemmKernel::hopper, {2, 700, 0, 40, 28, 14, head_dim}, pairing);  // several rounds
       }
     }
   });
@@ -277,6 +336,24 @@ TEST_CASE("product_rope of the Hopper kernel rotates and appends where rows are 
   CHECK_THROWS_AS(kernels::cuda::product_rope(exec, GemmKernel::hopper, DType::fp16, x.data(), x.data(), x.data(),
                                               x.data(), out.data(), out.data(), out.data(), shape, {}),
                   std::invalid_argument);
+}
+
+// Tiles are those of 132 multiprocessors.
+TEST_CASE("Hopper products agree with the portable ones over many tiles and slices") {
+  if (skip_without_hopper()) return;
+  for_types<__half, __nv_bfloat16>([&]<typename T>() {
+    check_residual_agrees<T>(66, 12704, 6464);  // large tiles
+    check_residual_agrees<T>(129, 33824, 72);   // wide tiles, three a block
+    check_residual_agrees<T>(129, 50720, 72);   // medium tiles, seven a cluster
+    check_swiglu_agrees<T>(66, 6352, 6464);     // large tiles
+    check_swiglu_agrees<T>(2200, 6000, 328);    // wide tiles, two groups of rows
+    for (const Pairing pairing : {Pairing::interleaved, Pairing::half}) {
+      check_rope_agrees<T>({1, 70, 0, 6464, 80, 10, 128}, pairing);    // large tiles
+      check_rope_agrees<T>({1, 70, 0, 6464, 160, 20, 64}, pairing);    // the same
+      check_rope_agrees<T>({1, 1404, 23, 200, 80, 60, 64}, pairing);   // wide tiles behind older rows
+      check_rope_agrees<T>({11, 128, 23, 200, 37, 31, 128}, pairing);  // heads and tensors that begin within a tile
+    }
+  });
 }
 
 TEST_CASE("prepare_gate_up alternates rows of any alignment") {
