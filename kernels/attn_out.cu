@@ -49,7 +49,7 @@ struct ResidualTile {
     int row;
   };
   using Operands = Pack<T, 8>;
-  enum { kChunks = 4, kOutputs = 8 };
+  enum { kChunks = 4, kEarly = 1, kOutputs = 8 };
 
   CUtensorMap out;
   const T* residual;

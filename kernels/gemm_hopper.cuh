@@ -128,6 +128,7 @@ constexpr bool sums_squares = requires(const Epilogue& epilogue, const typename 
 /// For this kernel an epilogue is a value with the members `column`, `row` and `fetch` of kernels/gemm.cuh, which are
 /// asked for rows below m and columns below n alone, and
 /// - `kChunks`: of how many of its groups of eight a thread reads the operands at a time,
+/// - `kEarly`: whether it reads operands early on. Not where `row` waits for memory: that would hold up a stage.
 /// - `kOutputs`: how many results eight columns of the product become, 8 or 4,
 /// - `put(row, column, operands, values, own, stage)`: calls stage(at, results) with arrays of 4 or 8 neighbouring
 ///   results. Places are counted from the staging buffer's first, 32 to a box, and `own` is where this thread's would
@@ -149,15 +150,16 @@ class OutgoingBand {
         n_(n) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) rows_[half] = epilogue.row(min(row_at(half), m - 1));
+    if constexpr (fetches_ahead) fetch(0);
   }
 
-  __device__ __forceinline__ void store(const float (&accumulators)[Tile::n / 2]) const {
+  __device__ __forceinline__ void store(const float (&accumulators)[Tile::n / 2]) {
     float squares[2] = {};
 #pragma unroll
     for (int chunk = 0; chunk < chunks; chunk += fetched_chunks) {
-      Fetched fetched[fetched_chunks];
-#pragma unroll
-      for (int i = 0; i < fetched_chunks; ++i) fetched[i] = fetch(chunk + i);
+      if constexpr (!fetches_ahead) fetch(chunk);
+      const std::array<Fetched, fetched_chunks> fetched = fetched_;
+      if (fetches_ahead && chunk + fetched_chunks < chunks) fetch(chunk + fetched_chunks);
       if (chunk % staged_chunks == 0) {
         if (is_leader()) hopper::tma_wait_read();
         hopper::named_sync(barrier_, 128);
@@ -171,6 +173,10 @@ class OutgoingBand {
       }
     }
   }
+
+  /// Whether operands come while the last products are under way, and then while the chunks before theirs are stored:
+  /// if the epilogue wants it, and beside accumulators that leave room.
+  static constexpr bool fetches_ahead = Epilogue::kEarly && Tile::bands * Tile::n <= 256;
 
   /// For the thread that has started stores.
   __device__ __forceinline__ static bool is_leader() { return threadIdx.x % 128 == 0; }
@@ -196,11 +202,15 @@ class OutgoingBand {
   __device__ __forceinline__ int row_at(int half) const { return first_row_ + row_in_box(half); }
   __device__ __forceinline__ int col_at(int chunk) const { return first_col_ + chunk * 32 + lane() % 4 * 8; }
 
-  __device__ __forceinline__ Fetched fetch(int chunk) const {
-    Fetched fetched{epilogue_.column(min(col_at(chunk), n_ - 8))};
+  __device__ __forceinline__ void fetch(int first) {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) fetched.operands[half] = epilogue_.fetch(rows_[half], fetched.column);
-    return fetched;
+    for (int i = 0; i < fetched_chunks; ++i) {
+      fetched_[i].column = epilogue_.column(min(col_at(first + i), n_ - 8));
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        fetched_[i].operands[half] = epilogue_.fetch(rows_[half], fetched_[i].column);
+      }
+    }
   }
 
   /// A chunk to the staging buffer.
@@ -255,6 +265,7 @@ class OutgoingBand {
   std::uint32_t staging_;
   int barrier_, first_row_, first_col_, m_, n_;
   typename Epilogue::Row rows_[2];
+  std::array<Fetched, fetched_chunks> fetched_;
 };
 
 /// The addresses of a stage's barriers, and what lies in it.
@@ -346,14 +357,18 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
       if (schedule.skip()) pass_turn();
       place.advance(slices);
     }
-    hopper::wgmma_wait<0>();
+    const auto finish_products = [&] {
+      hopper::wgmma_wait<0>();
 #pragma unroll
-    for (int band = 0; band < Tile::bands; ++band) hopper::pin(accumulators[band]);
-    release(reading);
+      for (auto& band : accumulators) hopper::pin(band);
+      release(reading);
+    };
 #pragma unroll
     for (int band = 0; band < Tile::bands; ++band) {
-      Band(epilogue, ring.staging(warpgroup), warpgroup, row + rank * Tile::m + first_row + band * 64, col, m, n)
-          .store(accumulators[band]);
+      if (band == 0 && !Band::fetches_ahead) finish_products();
+      Band out(epilogue, ring.staging(warpgroup), warpgroup, row + rank * Tile::m + first_row + band * 64, col, m, n);
+      if (band == 0 && Band::fetches_ahead) finish_products();
+      out.store(accumulators[band]);
     }
   }
   if (Band::is_leader()) hopper::tma_wait();

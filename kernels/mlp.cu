@@ -45,7 +45,7 @@ struct SwigluTile {
     float factor;
   };
   struct Operands {};
-  enum { kChunks = 1, kOutputs = 4 };
+  enum { kChunks = 1, kEarly = 0, kOutputs = 4 };
 
   CUtensorMap y;
   DeferredNorm norm;

@@ -155,7 +155,7 @@ struct RopeTile {
     float factor;
   };
   using Operands = Phases;
-  enum { kChunks = 1, kOutputs = 8 };
+  enum { kChunks = 1, kEarly = 0, kOutputs = 8 };
 
   CUtensorMap q, k, v;
   const float* cos;

@@ -12,7 +12,7 @@ struct PlainTile {
     int row;
   };
   struct Operands {};
-  enum { kChunks = 1, kOutputs = 8 };
+  enum { kChunks = 1, kEarly = 0, kOutputs = 8 };
 
   CUtensorMap c;
 
