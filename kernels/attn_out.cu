@@ -45,28 +45,26 @@ struct ResidualEpilogue {
 template <typename T>
 struct ResidualTile {
   using Column = int;
-  struct Row {
-    int row;
-  };
+  using Row = int;
   using Operands = Pack<T, 8>;
-  enum { kChunks = 4, kEarly = 1, kOutputs = 8 };
+  enum { kFetchedChunks = 4, kFetchesAhead = true, kOutputs = 8 };
 
   CUtensorMap out;
   const T* residual;
   std::int64_t n;
 
   __device__ Column column(int col) const { return col; }
-  __device__ Row row(int row) const { return {row}; }
+  __device__ Row row(int row) const { return row; }
   __device__ __forceinline__ Operands fetch(Row row, Column col) const {
-    return load_pack<8>(residual + row.row * n + col);
+    return load_pack<8>(residual + row * n + col);
   }
-  template <typename Stage>
+  template <typename Place>
   __device__ __forceinline__ void put(Row, Column, const Operands& operands, const float (&values)[8], int own,
-                                      const Stage& stage) const {
+                                      const Place& place) const {
     float sums[8];
 #pragma unroll
     for (int i = 0; i < 8; ++i) sums[i] = values[i] + operands[i];
-    stage(own, sums);
+    place(own, sums);
   }
   __device__ BoxTarget target(int row, int col) const { return {out, row, col}; }
 };
@@ -78,12 +76,12 @@ struct ResidualSquaresTile : ResidualTile<T> {
 
   float* squares;
 
-  template <typename Stage>
+  template <typename Place>
   __device__ __forceinline__ float put(Row row, Column col, const Operands& operands, const float (&values)[8], int own,
-                                       const Stage& stage) const {
+                                       const Place& place) const {
     float sum = 0.0f;
     ResidualTile<T>::put(row, col, operands, values, own, [&](int at, const float(&results)[8]) {
-      stage(at, results);
+      place(at, results);
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
         const float stored = to_float(from_float<T>(results[i]));
@@ -93,7 +91,7 @@ struct ResidualSquaresTile : ResidualTile<T> {
     return sum;
   }
   __device__ __forceinline__ void store_squares(Row row, int part, float sum) const {
-    squares[row.row * ceil_div<std::int64_t>(this->n, kSquaresColumns) + part] = sum;
+    squares[row * ceil_div<std::int64_t>(this->n, kSquaresColumns) + part] = sum;
   }
 };
 
@@ -108,8 +106,8 @@ void product_residual(const Exec& exec, GemmKernel kernel, DType dtype, const vo
     const T* rows = static_cast<const T*>(a);
     const T* weights = static_cast<const T*>(weight);
     const T* added = static_cast<const T*>(residual);
-    const bool vectors = n % 8 == 0 && is_aligned_16(residual) && is_aligned_16(out);
     if (kernel != GemmKernel::hopper) {
+      const bool vectors = n % 8 == 0 && is_aligned_16(residual) && is_aligned_16(out);
       return launch_product(exec, kernel, rows, weights, m, n, k,
                             ResidualEpilogue<T>{added, static_cast<T*>(out), n, vectors});
     }

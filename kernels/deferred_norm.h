@@ -3,7 +3,8 @@
 // product's own. So the normalised rows are neither written nor read. Where a product made x its epilogue has summed
 // the squares. Here is what is needed beside the products of kernels/fused.h.
 //
-// CUDA alone, by GemmKernel::hopper; tensors are dense and row-major in `dtype`, fp16 or bf16, unless typed float.
+// CUDA alone. These two run on any device; the products that take part are GemmKernel::hopper's. Tensors are dense and
+// row-major in `dtype`, fp16 or bf16, unless typed float.
 #pragma once
 
 #include "kernels/fused.h"
@@ -15,7 +16,8 @@ struct DeferredNormKernels {
   void (*row_squares)(const Exec&, DType, const void* x, float* squares, std::int64_t rows, std::int64_t cols);
 
   // weight[rows, cols] in place: column c times norm_weight[c] · fold, where fold is the power of two for which the
-  // largest |norm_weight| is in [1/2, 1): no weight grows, and none but a small one becomes subnormal
+  // largest |norm_weight| is in [1/2, 1): no weight grows, and none but a small one becomes subnormal. It stays within
+  // 2^-100 and 2^100, and is 1 where all are zero or one is not finite
   void (*fold_norm)(const Exec&, DType, const void* norm_weight, void* weight, float* fold, std::int64_t rows,
                     std::int64_t cols);
 };

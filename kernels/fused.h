@@ -14,7 +14,7 @@ enum class GemmKernel : std::uint8_t {
   cpu,
   portable,            ///< mma.sync with a cp.async pipeline: sm_80 and later, 16-byte aligned rows (k % 8 == 0)
   portable_unaligned,  ///< the same arithmetic with element loads: any base, any k
-  hopper,              ///< wgmma fed by TMA: sm_90a, 16-byte aligned rows, extents below 2^31
+  hopper,              ///< wgmma fed by TMA: sm_90a, 16-byte aligned rows, n % 32 == 0, extents up to kHopperExtent
 };
 enum class AttentionKernel : std::uint8_t {
   cpu,
@@ -22,6 +22,9 @@ enum class AttentionKernel : std::uint8_t {
   portable_unaligned,  ///< the same with element loads: any base, any head_dim <= 256
   hopper,              ///< wgmma fed by TMA: sm_90a, 16-byte aligned rows, head_dim 64 or 128
 };
+
+/// Coordinates run on to the end of the last tiles, and fit in 32 bits.
+constexpr std::int64_t kHopperExtent = INT32_MAX - 256;
 
 /// Where a QKV product's columns go: q [rows, heads, head_dim], k and v [.., kv_heads, head_dim] at kv_rows.
 struct QkvShape {
@@ -43,7 +46,8 @@ struct QkvShape {
   }
 };
 
-/// What GemmKernel::hopper's rotated heads need: it stores 64 rows of 64 columns at once.
+/// What GemmKernel::hopper's rotated heads need: it stores boxes of 64 rows and 32 columns, two to 64 columns of a
+/// head.
 constexpr bool hopper_takes(const QkvShape& shape) {
   const bool rows_are_neighbours = shape.rows == shape.seq || shape.seq % 64 == 0 ||
                                    (shape.kv_rows.capacity == shape.seq && shape.kv_rows.past == 0);
@@ -84,7 +88,7 @@ struct Fused {
                     AttentionShape);
 
   // out[m, n] = a[m, k] · weight[n, k]ᵀ + residual[m, n]; with GemmKernel::hopper also, unless it is null,
-  // squares[m, ceil(n / kSquaresColumns)]: sums over columns of out as it is stored
+  // squares[m, ceil(n / kSquaresColumns)]: sums of squares of out as it is stored, each over kSquaresColumns columns
   void (*product_residual)(const Exec&, GemmKernel, DType, const void* a, const void* weight, const void* residual,
                            void* out, std::int64_t m, std::int64_t n, std::int64_t k, float* squares);
 

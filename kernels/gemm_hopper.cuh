@@ -1,6 +1,6 @@
 // The product of kernels/gemm.cuh for sm_90a: c[m, n] = a[m, k] · weight[n, k]ᵀ, fp16 or bf16 operands and results with
-// rows of a multiple of 16 bytes, fp32 accumulators, any m, k >= 1 and n = 32, 64, .. below 2^31. Epilogues have a form
-// of their own, see ConsumerTile.
+// rows of a multiple of 16 bytes, fp32 accumulators, any m, k >= 1 and n = 32, 64, .. up to kHopperExtent. Epilogues
+// have a form of their own, see OutgoingBand.
 //
 // One block stays on each multiprocessor and takes tile after tile. Its first warpgroup is the producer: one thread
 // keeps a ring of shared-memory stages filled by TMA, running ahead into the next tile. The two others are consumers:
@@ -42,22 +42,24 @@ inline CUtensorMap permuted_map(DType dtype, const void* weight, std::int64_t n,
                                TensorDimension{n / kPermutedRows, kPermutedRows * k, box_rows / kPermutedRows}});
 }
 
+/// Results leave in boxes of 64 rows and 32 columns.
+constexpr int kBoxRows = 64, kBoxColumns = 32, kBoxBytes = kBoxRows * kBoxColumns * 2;
+
 enum class Consumers : std::uint8_t { together, by_turns };
 
-/// `Cluster` blocks share the weight; `GroupRows` is how many rows of c are worked on at one time, see TileSchedule.
-template <int N, int Stages, Consumers How, int Cluster = 2, int GroupRows = 2048>
+template <int N, int Stages, Consumers How>
 struct HopperTile {
   static constexpr int m = 128, n = N, k = 64, stages = Stages;
-  static constexpr int cluster = Cluster, group_rows = GroupRows;
+  static constexpr int cluster = 2;        ///< blocks that share the weight
+  static constexpr int group_rows = 2048;  ///< rows of c that are worked on at one time, see TileSchedule
   static constexpr bool by_turns = How == Consumers::by_turns;
-  static constexpr int consumers = 2;                                ///< warpgroups
-  static constexpr int readers = by_turns ? 1 : consumers;           ///< of a stage
-  static constexpr int bands = m / 64 / (by_turns ? 1 : consumers);  ///< of 64 rows, a consumer's
+  static constexpr int consumers = 2;                       ///< warpgroups
+  static constexpr int readers = by_turns ? 1 : consumers;  ///< of a stage
+  static constexpr int bands = m / 64 / readers;            ///< of 64 rows, a consumer's
   static constexpr int threads = 128 * (1 + consumers);
   static constexpr int a_bytes = m * k * 2, weight_bytes = n * k * 2, stage_bytes = a_bytes + weight_bytes;
-  static constexpr int staged_columns = by_turns ? 64 : 128;
-  static constexpr int box_columns = 32, box_bytes = 64 * box_columns * 2;        ///< of a band's results, in one store
-  static constexpr int staging_bytes = staged_columns / box_columns * box_bytes;  ///< a consumer's
+  static constexpr int staged_columns = by_turns ? 64 : 128;                      ///< what the stages leave room for
+  static constexpr int staging_bytes = staged_columns / kBoxColumns * kBoxBytes;  ///< a consumer's
   static constexpr int staging_offset = stages * stage_bytes;
   static constexpr int barriers_offset = staging_offset + consumers * staging_bytes;
   static constexpr int shared_bytes = hopper::kAlignBytes + barriers_offset + 2 * stages * 8;
@@ -106,10 +108,11 @@ class TileSchedule {
   int m_, n_, next_;
 };
 
-/// A matrix [rows, cols] of results, stored in boxes of 64 rows and 32 columns. Throws std::invalid_argument where its
+/// A matrix [rows, cols] of results. Throws std::invalid_argument where its
 /// base or rows are not aligned.
 inline CUtensorMap output_map(DType dtype, void* base, std::int64_t rows, std::int64_t cols) {
-  return tensor_map(dtype, base, std::array{TensorDimension{cols, 1, 32}, TensorDimension{rows, cols, 64}},
+  return tensor_map(dtype, base,
+                    std::array{TensorDimension{cols, 1, kBoxColumns}, TensorDimension{rows, cols, kBoxRows}},
                     CU_TENSOR_MAP_SWIZZLE_NONE);
 }
 
@@ -126,11 +129,13 @@ constexpr bool sums_squares = requires(const Epilogue& epilogue, const typename 
 
 /// 64 rows of a tile on their way out, as a thread sees them: eight columns of each 32, in two rows of its warp's 16.
 /// For this kernel an epilogue is a value with the members `column`, `row` and `fetch` of kernels/gemm.cuh, which are
-/// asked for rows below m and columns below n alone, and
-/// - `kChunks`: of how many of its groups of eight a thread reads the operands at a time,
-/// - `kEarly`: whether it reads operands early on. Not where `row` waits for memory: that would hold up a stage.
+/// asked for rows below m and columns below n alone, and the following. Constants are an enum's, since nvcc, compiling
+/// for other devices, would call them unused.
+/// - `kFetchedChunks`: of how many chunks, which are 32 columns, the operands are read at a time,
+/// - `kFetchesAhead`: whether the first are read while the last products are under way, and each next ones while those
+///   before are staged. Not where `row` waits for memory: that would hold up a stage.
 /// - `kOutputs`: how many results eight columns of the product become, 8 or 4,
-/// - `put(row, column, operands, values, own, stage)`: calls stage(at, results) with arrays of 4 or 8 neighbouring
+/// - `put(row, column, operands, values, own, place)`: calls place(at, results) with arrays of 4 or 8 neighbouring
 ///   results. Places are counted from the staging buffer's first, 32 to a box, and `own` is where this thread's would
 ///   be in the order of columns. It is called for columns beyond n too, whose results TMA leaves out.
 /// - `BoxTarget target(row, col)`: where a box belongs, named by its first row and by the column of the product that it
@@ -165,7 +170,7 @@ class OutgoingBand {
         hopper::named_sync(barrier_, 128);
       }
 #pragma unroll
-      for (int i = 0; i < fetched_chunks; ++i) stage(chunk + i, fetched[i], accumulators, squares);
+      for (int i = 0; i < fetched_chunks; ++i) stage_chunk(chunk + i, fetched[i], accumulators, squares);
       if ((chunk + fetched_chunks) % staged_chunks == 0) {
         hopper::fence_for_tma();
         hopper::named_sync(barrier_, 128);
@@ -176,7 +181,7 @@ class OutgoingBand {
 
   /// Whether operands come while the last products are under way, and then while the chunks before theirs are stored:
   /// if the epilogue wants it, and beside accumulators that leave room.
-  static constexpr bool fetches_ahead = Epilogue::kEarly && Tile::bands * Tile::n <= 256;
+  static constexpr bool fetches_ahead = Epilogue::kFetchesAhead && Tile::bands * Tile::n <= 256;
 
   /// For the thread that has started stores.
   __device__ __forceinline__ static bool is_leader() { return threadIdx.x % 128 == 0; }
@@ -184,8 +189,8 @@ class OutgoingBand {
  private:
   static constexpr int chunks = Tile::n / 32;
   static constexpr int staged_chunks = Tile::staged_columns / 32;
-  static constexpr int fetched_chunks = std::min<int>(Epilogue::kChunks, staged_chunks);
-  static constexpr int box_source = Tile::box_columns * 8 / Epilogue::kOutputs;  ///< columns of the product in a box
+  static constexpr int fetched_chunks = std::min<int>(Epilogue::kFetchedChunks, staged_chunks);
+  static constexpr int box_source = kBoxColumns * 8 / Epilogue::kOutputs;  ///< columns of the product in a box
   static_assert(staged_chunks % fetched_chunks == 0);
   static_assert(Tile::staged_columns % box_source == 0 && (!sums_squares<Epilogue> || Tile::n % kSquaresColumns == 0));
 
@@ -214,23 +219,23 @@ class OutgoingBand {
   }
 
   /// A chunk to the staging buffer.
-  __device__ __forceinline__ void stage(int chunk, const Fetched& fetched, const float (&accumulators)[Tile::n / 2],
-                                        float (&squares)[2]) const {
+  __device__ __forceinline__ void stage_chunk(int chunk, const Fetched& fetched,
+                                              const float (&accumulators)[Tile::n / 2], float (&squares)[2]) const {
     const int own = (chunk % staged_chunks * 32 + lane() % 4 * 8) * Epilogue::kOutputs / 8;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float values[8];
 #pragma unroll
       for (int i = 0; i < 8; ++i) values[i] = accumulators[chunk * 16 + i / 2 * 4 + half * 2 + i % 2];
-      const std::uint32_t row = staging_ + row_in_box(half) * Tile::box_columns * 2;
-      const auto store = [&](int at, const auto& results) {
-        hopper::store_shared<T>(row + at / Tile::box_columns * Tile::box_bytes + at % Tile::box_columns * 2, results);
+      const std::uint32_t row = staging_ + row_in_box(half) * kBoxColumns * 2;
+      const auto place = [&](int at, const auto& results) {
+        hopper::store_shared<T>(row + at / kBoxColumns * kBoxBytes + at % kBoxColumns * 2, results);
       };
       if constexpr (sums_squares<Epilogue>) {
-        const float sum = epilogue_.put(rows_[half], fetched.column, fetched.operands[half], values, own, store);
+        const float sum = epilogue_.put(rows_[half], fetched.column, fetched.operands[half], values, own, place);
         if (col_at(chunk) < n_) squares[half] += sum;
       } else {
-        epilogue_.put(rows_[half], fetched.column, fetched.operands[half], values, own, store);
+        epilogue_.put(rows_[half], fetched.column, fetched.operands[half], values, own, place);
       }
     }
     if constexpr (sums_squares<Epilogue>) {
@@ -256,7 +261,7 @@ class OutgoingBand {
     for (int box = 0; box < Tile::staged_columns / box_source; ++box, col += box_source) {
       if (col >= n_) break;
       const BoxTarget target = epilogue_.target(first_row_, col);
-      hopper::tma_store(target.map, target.row, target.col, staging_ + box * Tile::box_bytes);
+      hopper::tma_store(target.map, target.row, target.col, staging_ + box * kBoxBytes);
     }
     hopper::tma_commit();
   }
@@ -296,9 +301,8 @@ __device__ __forceinline__ void produce(const Ring<Tile> ring, const CUtensorMap
       hopper::barrier_wait(ring.empty(place.stage), place.parity ^ 1);  // at once in the ring's first round
       hopper::barrier_arrive_expect(ring.full(place.stage), Tile::stage_bytes);
       hopper::tma_load(ring.a(place.stage), a_map, row + rank * Tile::m, slice * Tile::k, ring.full(place.stage));
-      hopper::tma_load<(Tile::cluster > 1)>(ring.weight(place.stage) + rank * part * Tile::k * 2, weight_map,
-                                            slice * Tile::k, (col + rank * part) / kPermutedRows,
-                                            ring.full(place.stage), all);
+      hopper::tma_load(ring.weight(place.stage) + rank * part * Tile::k * 2, weight_map, slice * Tile::k,
+                       (col + rank * part) / kPermutedRows, ring.full(place.stage), all);
       if (++slice == slices) slice = 0;
     }
   }
@@ -333,8 +337,7 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
     hopper::wgmma_commit();
   };
   // The stages say nothing of whose turn it is, since a barrier's phases are told apart by their parity alone.
-  const auto wait_turn = [&] { hopper::named_sync(1 + Tile::consumers + warpgroup, 256); };
-  const auto pass_turn = [&] { hopper::named_arrive(1 + Tile::consumers + 1 - warpgroup, 256); };
+  const auto turn_of = [](int consumer) { return 1 + Tile::consumers + consumer; };  // behind OutgoingBand's barriers
 
   TileSchedule<Tile> schedule(m, n);
   bool waits = Tile::by_turns && warpgroup == 1;
@@ -343,7 +346,7 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
     place.advance(slices);
   }
   for (int row, col; schedule.take(row, col); waits = Tile::by_turns) {
-    if (waits) wait_turn();
+    if (waits) hopper::named_sync(turn_of(warpgroup), 256);
     multiply(false);
     int reading = place.stage;
     place.advance();
@@ -354,7 +357,7 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
       reading = place.stage;
     }
     if constexpr (Tile::by_turns) {
-      if (schedule.skip()) pass_turn();
+      if (schedule.skip()) hopper::named_arrive(turn_of(1 - warpgroup), 256);
       place.advance(slices);
     }
     const auto finish_products = [&] {
@@ -363,6 +366,8 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
       for (auto& band : accumulators) hopper::pin(band);
       release(reading);
     };
+    // Reads that wait for nothing go out before the wait for the last products. Others come behind it, so that the
+    // stage is given back first.
 #pragma unroll
     for (int band = 0; band < Tile::bands; ++band) {
       if (band == 0 && !Band::fetches_ahead) finish_products();
@@ -425,9 +430,8 @@ template <typename Tile, typename T, typename Epilogue>
 void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
                          const Epilogue& epilogue) {
   constexpr DType dtype = std::is_same_v<T, __half> ? DType::fp16 : DType::bf16;
-  // Coordinates run to the end of the last tiles.
-  constexpr std::int64_t kMost = INT32_MAX - std::max(Tile::m * Tile::cluster, Tile::n);
-  if (m > kMost || n > kMost) throw std::invalid_argument("the Hopper product takes extents that fit in 32 bits");
+  static_assert(Tile::m * Tile::cluster <= INT32_MAX - kHopperExtent && Tile::n <= INT32_MAX - kHopperExtent);
+  if (std::max(m, n) > kHopperExtent) throw std::invalid_argument("the Hopper product takes m and n up to 2^31 - 257");
   const CUtensorMap a_map = matrix_map(dtype, a, m, k, Tile::m);
   const CUtensorMap weight_map = permuted_map(dtype, weight, n, k, Tile::n / Tile::cluster);
   const std::int64_t tiles = cluster_tiles_of<Tile>(m, n);
@@ -441,13 +445,13 @@ void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int
                        static_cast<int>(n), slices, spreads ? ceil_div(slices, 4) : 0, epilogue);
 }
 
-/// What a product by such tiles is expected to take, in slices times elements of a tile: by turns an epilogue costs
-/// nothing; together it costs as much as six slices. A smaller tile loads more for each FLOP.
+/// What a product by such tiles is expected to take. By turns an epilogue is hidden; together it costs as much as six
+/// slices. The smallest tile loads more for each FLOP.
 template <typename Tile>
 double expected_cost(std::int64_t m, std::int64_t n, std::int64_t k) {
-  constexpr double kEpilogue = Tile::by_turns ? 0.0 : 6.0, kLoads = Tile::n < 192 ? 1.06 : 1.0;
+  constexpr double kEpilogue = Tile::by_turns ? 0.0 : 6.0, kRate = Tile::n < 192 ? 0.94 : 1.0;
   const double slices = static_cast<double>(ceil_div<std::int64_t>(k, Tile::k)) + kEpilogue;
-  return expected_time<Tile>(cluster_tiles_of<Tile>(m, n), clusters<Tile>(), 1.0) * slices * kLoads;
+  return expected_time<Tile>(cluster_tiles_of<Tile>(m, n), clusters<Tile>(), kRate) * slices;
 }
 
 template <typename T, typename Epilogue>

@@ -125,25 +125,15 @@ __device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap
       : "memory");
 }
 
-/// The same for a map of five dimensions, from (x, 0, 0, 0, v) on. With more than one bit in `ranks` every block of the
-/// cluster named there gets the box, and the report, at the same addresses.
-template <bool Multicast>
+/// The same for a map of five dimensions, from (x, 0, 0, 0, v) on. Every block of the cluster whose bit is in `ranks`
+/// gets the box, and the report, at the same addresses.
 __device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap& map, int x, int v,
                                          std::uint32_t barrier, std::uint16_t ranks) {
-  const auto address = reinterpret_cast<std::uint64_t>(&map);
-  if constexpr (Multicast) {
-    asm volatile(
-        "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
-        " [%0], [%1, {%2, %3, %3, %3, %4}], [%5], %6;\n" ::"r"(shared),
-        "l"(address), "r"(x), "r"(0), "r"(v), "r"(barrier), "h"(ranks)
-        : "memory");
-  } else {
-    asm volatile(
-        "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
-        " [%0], [%1, {%2, %3, %3, %3, %4}], [%5];\n" ::"r"(shared),
-        "l"(address), "r"(x), "r"(0), "r"(v), "r"(barrier)
-        : "memory");
-  }
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+      " [%0], [%1, {%2, %3, %3, %3, %4}], [%5], %6;\n" ::"r"(shared),
+      "l"(reinterpret_cast<std::uint64_t>(&map)), "r"(x), "r"(0), "r"(v), "r"(barrier), "h"(ranks)
+      : "memory");
 }
 
 /// Ordinary writes to shared memory, which TMA is to read next: each writer says this before the barrier between them.

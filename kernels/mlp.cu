@@ -41,25 +41,23 @@ struct SwigluEpilogue {
 template <typename T>
 struct SwigluTile {
   using Column = int;
-  struct Row {
-    float factor;
-  };
+  using Row = float;  ///< its factor
   struct Operands {};
-  enum { kChunks = 1, kEarly = 0, kOutputs = 4 };
+  enum { kFetchedChunks = 1, kFetchesAhead = false, kOutputs = 4 };
 
   CUtensorMap y;
   DeferredNorm norm;
   int dim;
 
   __device__ Column column(int col) const { return col; }
-  __device__ Row row(int row) const { return {row_factor(norm, row, dim)}; }
+  __device__ Row row(int row) const { return row_factor(norm, row, dim); }
   __device__ Operands fetch(Row, Column) const { return {}; }
-  template <typename Stage>
+  template <typename Place>
   __device__ __forceinline__ void put(Row row, Column, Operands, const float (&values)[8], int own,
-                                      const Stage& stage) const {
+                                      const Place& place) const {
     float gated[4];
-    gate<T>(values, row.factor, gated);
-    stage(own, gated);
+    gate<T>(values, row, gated);
+    place(own, gated);
   }
   __device__ BoxTarget target(int row, int col) const { return {y, row, col / 2}; }
 };

@@ -1,4 +1,4 @@
-// What the attention kernels' online softmax is made of.
+// 2^x, and sums and maxima over a quad: for attention's online softmax, silu and sums of squares.
 #pragma once
 
 namespace fusebench::kernels::cuda {

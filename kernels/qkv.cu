@@ -142,8 +142,8 @@ struct RopeEpilogue {
   }
 };
 
-/// The Hopper product's: head_dim is 64 or 128, so that a staging buffer holds whole heads, and 64 rows of a consumer
-/// are neighbours in a cache.
+/// The Hopper product's: head_dim is 64 or 128, so that 64 columns lie in one head, and a band's rows are neighbours in
+/// a cache.
 template <typename T>
 struct RopeTile {
   struct Column {
@@ -155,7 +155,7 @@ struct RopeTile {
     float factor;
   };
   using Operands = Phases;
-  enum { kChunks = 1, kEarly = 0, kOutputs = 8 };
+  enum { kFetchedChunks = 1, kFetchesAhead = false, kOutputs = 8 };
 
   CUtensorMap q, k, v;
   const float* cos;
@@ -176,35 +176,33 @@ struct RopeTile {
     return {__ldg(reinterpret_cast<const float4*>(cos + phase)), __ldg(reinterpret_cast<const float4*>(sin + phase))};
   }
 
-  template <typename Stage>
+  template <typename Place>
   __device__ __forceinline__ void put(const Row& row, const Column& column, const Operands& operands,
-                                      const float (&values)[8], int own, const Stage& stage) const {
+                                      const float (&values)[8], int own, const Place& place) const {
     if (!column.rotated) {
       float scaled[8];
 #pragma unroll
       for (int i = 0; i < 8; ++i) scaled[i] = values[i] * row.factor;
-      return stage(own, scaled);
+      return place(own, scaled);
     }
     float first[4], second[4];
     rotate(operands, values, row.factor, first, second);
     if (shape.pairing == Pairing::half) {
       // Of 64 columns 32 results belong to the first half of the head, and 32 to the second, each a box.
       const int pair = own % 64 / 2, boxes = own - own % 64;
-      stage(boxes + pair, first);
-      stage(boxes + 32 + pair, second);
+      place(boxes + pair, first);
+      place(boxes + kBoxColumns + pair, second);
     } else {
       const float pairs[8] = {first[0], second[0], first[1], second[1], first[2], second[2], first[3], second[3]};
-      stage(own, pairs);
+      place(own, pairs);
     }
   }
 
   __device__ __forceinline__ BoxTarget target(int row, int col) const {
     if (col < q_columns()) return {q, row, rotated_to(col)};
-    // As shape.kv_rows, in 32 bits.
-    const auto seq = static_cast<unsigned>(shape.kv_rows.seq), position = static_cast<unsigned>(row) % seq;
-    const int cached =
-        static_cast<int>(static_cast<unsigned>(row) / seq * static_cast<unsigned>(shape.kv_rows.capacity) +
-                         static_cast<unsigned>(shape.kv_rows.past) + position);
+    // shape.kv_rows(row), without a division of 64 bits.
+    const int seq = static_cast<int>(shape.kv_rows.seq), capacity = static_cast<int>(shape.kv_rows.capacity);
+    const int cached = row + row / seq * (capacity - seq) + static_cast<int>(shape.kv_rows.past);
     col -= q_columns();
     if (col < kv_columns()) return {k, cached, rotated_to(col)};
     return {v, cached, col - kv_columns()};
@@ -214,8 +212,8 @@ struct RopeTile {
   /// Where a box of rotated results goes.
   __device__ int rotated_to(int col) const {
     if (shape.pairing != Pairing::half) return col;
-    const int element = col & head_mask(), half = element % 64 / 32;
-    return col - element + half * (head_mask() + 1) / 2 + element / 64 * 32;
+    const int element = col & head_mask(), half = element % 64 / kBoxColumns;
+    return col - element + half * (head_mask() + 1) / 2 + element / 64 * kBoxColumns;
   }
   __device__ int head_mask() const { return static_cast<int>(shape.head_dim) - 1; }
   __device__ int q_columns() const { return static_cast<int>(shape.heads * shape.head_dim); }

@@ -17,13 +17,13 @@ struct TensorDimension {
   int box;
 };
 
-/// A tensor that is read in boxes which land in shared memory with the 128-byte swizzle, a box's first dimension
-/// innermost. That one has stride 1 and a box of 64. Throws std::invalid_argument where TMA cannot take it: the base
+/// A tensor that TMA reads or writes in boxes, a box's first dimension innermost in shared memory. That one has stride
+/// 1, and with the 128-byte swizzle a box of 64. Throws std::invalid_argument where TMA cannot take it: the base
 /// and every other stride must be a multiple of 16 bytes, and extents stay below 2^31.
 CUtensorMap tensor_map(DType dtype, const void* base, std::span<const TensorDimension> dimensions,
                        CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_128B);
 
-/// A matrix [rows, cols], box_rows at a time.
+/// A matrix [rows, cols], read in swizzled boxes of box_rows by 64.
 CUtensorMap matrix_map(DType dtype, const void* base, std::int64_t rows, std::int64_t cols, int box_rows);
 
 }  // namespace fusebench::kernels::cuda

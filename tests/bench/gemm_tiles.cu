@@ -1,11 +1,10 @@
-// bench_gemm_tiles: tiles of the Hopper product against each other, and against cuBLAS's first choice, on the products
-// of the seed's block under sustained load. What to choose in launch_hopper is seen here; what users see is in the
+// bench_gemm_tiles: tiles of the Hopper product against each other, against cuBLAS's first choice and the best of its
+// heuristics, and with the epilogues of the block, on the products of the seed's block under sustained load. With any
+// argument each is launched once, for ncu. What to choose in launch_hopper is seen here; what users see is in the
 // sweeps.
-#include <cublasLt.h>
 #include <cublas_v2.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -18,6 +17,7 @@
 #include "harness/statistics.h"
 #include "kernels/fused.h"
 #include "kernels/gemm_hopper.cuh"
+#include "tests/bench/best_of_library.h"
 #include "tests/gpu/device.h"
 #include "tests/gpu/plain_tile.h"
 
@@ -71,116 +71,45 @@ void add_sustained(const Nvml& nvml, Contender& contender) {
   FUSEBENCH_CUDA_CHECK(cudaEventDestroy(end));
 }
 
-/// c = a . weightT by the fastest of cuBLASLt's heuristics, each timed over launches on end.
-class BestOfLibrary {
- public:
-  BestOfLibrary(const __half* a, const __half* weight, __half* c, std::int64_t m, std::int64_t n, std::int64_t k)
-      : a_(a), weight_(weight), c_(c) {
-    FUSEBENCH_CUDA_CHECK(cudaMalloc(&workspace_, kWorkspaceBytes));
-    cublasLtCreate(&lt_);
-    cublasLtMatmulDescCreate(&product_, CUBLAS_COMPUTE_32F, CUDA_R_32F);
-    const cublasOperation_t transposed = CUBLAS_OP_T;
-    cublasLtMatmulDescSetAttribute(product_, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed);
-    const auto layout = [](std::int64_t rows, std::int64_t cols) {
-      cublasLtMatrixLayout_t made{};
-      cublasLtMatrixLayoutCreate(&made, CUDA_R_16F, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols),
-                                 rows);
-      return made;
-    };
-    weight_layout_ = layout(k, n);
-    a_layout_ = layout(k, m);
-    c_layout_ = layout(n, m);
-    cublasLtMatmulPreference_t preference{};
-    cublasLtMatmulPreferenceCreate(&preference);
-    const std::size_t limit = kWorkspaceBytes;
-    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &limit, sizeof limit);
-    std::array<cublasLtMatmulHeuristicResult_t, 16> found;
-    int count = 0;
-    cublasLtMatmulAlgoGetHeuristic(lt_, product_, weight_layout_, a_layout_, c_layout_, c_layout_, preference,
-                                   static_cast<int>(found.size()), found.data(), &count);
-    cublasLtMatmulPreferenceDestroy(preference);
-    double best_ms = 1e9;
-    for (int repeat = 0; repeat < 3; ++repeat) {
-      for (int i = 0; i < count; ++i) {
-        const cublasLtMatmulAlgo_t before = algo_;
-        algo_ = found[static_cast<std::size_t>(i)].algo;
-        const double ms = time_ms();
-        if (ms < best_ms) {
-          best_ms = ms;
-        } else {
-          algo_ = before;
-        }
-      }
-    }
-  }
+/// What the block's epilogues read and write besides, for kRows tokens.
+struct EpilogueOperands {
+  static constexpr std::int64_t kRows = 4096, kDim = 4096, kSeq = 2048, kHeadDim = 128, kParts = kDim / kSquaresColumns;
 
-  void launch() const {
-    const float one = 1, zero = 0;
-    cublasLtMatmul(lt_, product_, &one, weight_, weight_layout_, a_, a_layout_, &zero, c_, c_layout_, c_, c_layout_,
-                   &algo_, workspace_, kWorkspaceBytes, nullptr);
-  }
-
- private:
-  static constexpr std::size_t kWorkspaceBytes = 32 << 20;
-
-  double time_ms() const {
-    constexpr int kLaunches = 30;
-    cudaEvent_t begin{}, end{};
-    cudaEventCreate(&begin);
-    cudaEventCreate(&end);
-    launch();
-    cudaEventRecord(begin);
-    for (int i = 0; i < kLaunches; ++i) launch();
-    cudaEventRecord(end);
-    cudaEventSynchronize(end);
-    float ms = 0;
-    cudaEventElapsedTime(&ms, begin, end);
-    cudaEventDestroy(begin);
-    cudaEventDestroy(end);
-    return ms;
-  }
-
-  const __half* a_;
-  const __half* weight_;
-  __half* c_;
-  cublasLtHandle_t lt_{};
-  cublasLtMatmulDesc_t product_{};
-  cublasLtMatrixLayout_t weight_layout_{}, a_layout_{}, c_layout_{};
-  cublasLtMatmulAlgo_t algo_{};
-  void* workspace_ = nullptr;
+  DeviceBuffer<float> squares = DeviceBuffer<float>(std::vector<float>(kRows * kParts, 128.0f));
+  DeviceBuffer<float> phases = DeviceBuffer<float>(std::vector<float>(kSeq * kHeadDim / 2, 0.7f));
+  DeviceBuffer<float> fold = DeviceBuffer<float>(std::vector<float>{1.0f});
+  DeviceBuffer<float> squares_out = DeviceBuffer<float>(kRows * kParts);
+  DeviceBuffer<__half> residual = DeviceBuffer<__half>(testing::draw<__half>(kRows * kDim, 3));
 };
 
-/// The products of the block as they are launched there, each on the shape that it has there.
-void add_epilogues(std::vector<Contender>& contenders, const __half* a, const __half* weight, __half* c, std::int64_t m,
-                   std::int64_t n, std::int64_t k) {
-  constexpr std::int64_t dim = 4096, seq = 2048, head_dim = 128, parts = dim / kSquaresColumns;
-  static const DeviceBuffer<float> squares(std::vector<float>(static_cast<std::size_t>(m * parts), 128.0f));
-  static const DeviceBuffer<float> phases(std::vector<float>(static_cast<std::size_t>(seq * head_dim / 2), 0.7f));
-  static const DeviceBuffer<float> fold(std::vector<float>{1.0f});
-  static const DeviceBuffer<__half> residual(testing::draw<__half>(m * dim, 3));
-  static DeviceBuffer<float> sums(m * parts);
+/// The block's products with their epilogues. Those onto a residual are timed with and without the sums of squares,
+/// which the block takes of o and not of down.
+void add_epilogues(std::vector<Contender>& contenders, EpilogueOperands& of, const __half* a, const __half* weight,
+                   __half* c, std::int64_t m, std::int64_t n, std::int64_t k) {
+  using Of = EpilogueOperands;
   const Exec exec{Backend::cuda, nullptr};
   const Fused& fused = cuda_fused();
-  const DeferredNorm norm{.squares = squares.data(), .parts = parts, .eps = 1e-5f, .fold = fold.data()};
-  if (n == 3 * dim) {
+  const DeferredNorm norm{.squares = of.squares.data(), .parts = Of::kParts, .eps = 1e-5f, .fold = of.fold.data()};
+  if (n == 3 * Of::kDim) {
     QkvShape shape;
     shape.rows = m;
-    shape.dim = dim;
-    shape.heads = shape.kv_heads = dim / head_dim;
-    shape.head_dim = head_dim;
-    shape.seq = shape.kv_rows.seq = shape.kv_rows.capacity = seq;
+    shape.dim = Of::kDim;
+    shape.heads = shape.kv_heads = Of::kDim / Of::kHeadDim;
+    shape.head_dim = Of::kHeadDim;
+    shape.seq = shape.kv_rows.seq = shape.kv_rows.capacity = Of::kSeq;
     for (const Pairing pairing : {Pairing::interleaved, Pairing::half}) {
       shape.pairing = pairing;
-      contenders.push_back({"norm, rope " + std::string(name_of(pairing)), [=, &fused] {
-                              fused.product_rope(exec, GemmKernel::hopper, DType::fp16, a, weight, phases.data(),
-                                                 phases.data(), c, c + m * dim, c + 2 * m * dim, shape, norm);
+      contenders.push_back({"norm, rope " + std::string(name_of(pairing)), [=, &of, &fused] {
+                              fused.product_rope(exec, GemmKernel::hopper, DType::fp16, a, weight, of.phases.data(),
+                                                 of.phases.data(), c, c + m * Of::kDim, c + 2 * m * Of::kDim, shape,
+                                                 norm);
                             }});
     }
-  } else if (n == dim) {
-    for (float* squares_of_row : {static_cast<float*>(nullptr), sums.data()}) {
-      contenders.push_back({squares_of_row == nullptr ? "residual" : "residual, squares", [=, &fused] {
-                              fused.product_residual(exec, GemmKernel::hopper, DType::fp16, a, weight, residual.data(),
-                                                     c, m, n, k, squares_of_row);
+  } else if (n == Of::kDim) {
+    for (float* squares_out : {static_cast<float*>(nullptr), of.squares_out.data()}) {
+      contenders.push_back({squares_out == nullptr ? "residual" : "residual, squares", [=, &of, &fused] {
+                              fused.product_residual(exec, GemmKernel::hopper, DType::fp16, a, weight,
+                                                     of.residual.data(), c, m, n, k, squares_out);
                             }});
     }
   } else {
@@ -191,7 +120,8 @@ void add_epilogues(std::vector<Contender>& contenders, const __half* a, const __
   }
 }
 
-void compare(std::int64_t m, std::int64_t n, std::int64_t k, cublasHandle_t cublas, const Nvml& nvml, bool once) {
+void compare(std::int64_t m, std::int64_t n, std::int64_t k, cublasHandle_t cublas, const Nvml& nvml,
+             EpilogueOperands& operands, bool once) {
   const DeviceBuffer<__half> a(testing::draw<__half>(m * k, 1)), weight(testing::draw<__half>(n * k, 2));
   DeviceBuffer<__half> c(m * n);
   std::vector<Contender> contenders;
@@ -204,7 +134,6 @@ void compare(std::int64_t m, std::int64_t n, std::int64_t k, cublasHandle_t cubl
   add.operator()<HopperLargeTile>("128x256 together");
   add.operator()<HopperWideTile>("128x192 by turns");
   add.operator()<HopperMediumTile>("128x128 by turns");
-  add.operator()<HopperTile<192, 5, Consumers::by_turns, 1>>("128x192 no cluster");
   contenders.push_back({"cublasGemmEx", [&] {
                           const float one = 1, zero = 0;
                           cublasGemmEx(cublas, CUBLAS_OP_T, CUBLAS_OP_N, static_cast<int>(n), static_cast<int>(m),
@@ -212,9 +141,8 @@ void compare(std::int64_t m, std::int64_t n, std::int64_t k, cublasHandle_t cubl
                                        a.data(), CUDA_R_16F, static_cast<int>(k), &zero, c.data(), CUDA_R_16F,
                                        static_cast<int>(n), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
                         }});
-  add_epilogues(contenders, a.data(), weight.data(), c.data(), m, n, k);
-  BestOfLibrary best(a.data(), weight.data(), c.data(), m, n, k);
-  contenders.push_back({"cublasLt's best", [&] { best.launch(); }});
+  add_epilogues(contenders, operands, a.data(), weight.data(), c.data(), m, n, k);
+  contenders.push_back({"cublasLt's best", bench::best_of_library(a.data(), weight.data(), c.data(), m, n, k)});
   if (once) {
     for (const Contender& contender : contenders) contender.launch();
     return;
@@ -247,9 +175,10 @@ int main(int argc, char**) {
   const Nvml nvml(open_cuda_device(0)->facts().uuid);
   cublasHandle_t cublas{};
   cublasCreate(&cublas);
-  compare(4096, 12288, 4096, cublas, nvml, once);
-  compare(4096, 4096, 4096, cublas, nvml, once);
-  compare(4096, 28672, 4096, cublas, nvml, once);
-  compare(4096, 4096, 14336, cublas, nvml, once);
+  EpilogueOperands operands;
+  compare(4096, 12288, 4096, cublas, nvml, operands, once);
+  compare(4096, 4096, 4096, cublas, nvml, operands, once);
+  compare(4096, 28672, 4096, cublas, nvml, operands, once);
+  compare(4096, 4096, 14336, cublas, nvml, operands, once);
   cublasDestroy(cublas);
 }

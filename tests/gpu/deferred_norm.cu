@@ -76,13 +76,9 @@ void check_residual_squares(std::int64_t m, std::int64_t n, std::int64_t k, bool
                                   plain.data(), m, n, k, nullptr);
   kernels::cuda::product_residual(exec, GemmKernel::hopper, Format<T>::dtype, a.data(), weight.data(),
                                   in_place ? out.data() : residual.data(), out.data(), m, n, k, squares.data());
-  // The plain one may take other tiles, which add in another order.
   const std::vector<T> stored = out.read();
-  std::vector<double> expected = widened(plain.read()), slack;
-  for (const double value : expected) slack.push_back(std::abs(value) * 2 * Format<T>::unit_roundoff + 0.01);
-  CHECK(mismatch(stored, expected, slack) == "");
-  expected.clear();
-  slack.clear();
+  CHECK(disagreement(stored, plain.read()) == "");  // the plain one may take other tiles
+  std::vector<double> expected, slack;
   for (std::int64_t row = 0; row < m; ++row) {
     for (std::int64_t part = 0; part < parts; ++part) {
       const std::int64_t first = part * kSquaresColumns;
@@ -182,7 +178,7 @@ TEST_CASE("a Hopper product sums the squares of what it stores") {
     // Tiles are those of 132 multiprocessors.
     check_residual_squares<T>(2300, 4096, 40);   // medium tiles, a second group of rows
     check_residual_squares<T>(129, 42208, 136);  // five a cluster
-    check_residual_squares<T>(66, 8576, 6464);   // large tiles
+    check_residual_squares<T>(66, 8576, 7616);   // large tiles
     check_residual_squares<T>(300, 4128, 72, true);
   });
 }

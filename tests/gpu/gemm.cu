@@ -66,7 +66,7 @@ void check_product_rows(std::int64_t m, std::int64_t n, std::int64_t k) {
   DeviceBuffer<__half> c(m * n, 0, output_guard);
   launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, device_a.data(), device_weight.data(), m, n, k,
                             PlainTile{output_map(DType::fp16, c.data(), m, n)});
-  for (const std::int64_t row : {0, 63, 64, 129}) {
+  for (const std::int64_t row : {0, 15, 16, 63, 64, 127, 128, 129}) {
     if (row >= m) continue;
     const Product expected = product({a.begin() + row * k, a.begin() + (row + 1) * k}, weight, 1, n, k);
     CHECK(mismatch(c.read(row * n, n), expected.value, expected.slack) == "");
@@ -151,7 +151,7 @@ TEST_CASE("a Hopper product is right with every number of slices, on full tiles 
 TEST_CASE("a Hopper product is right from wave to wave, with the ring at every place") {
   if (skip_without_hopper()) return;
   for_types<HopperLargeTile, HopperWideTile, HopperMediumTile>([&]<typename Tile>() {
-    // A second group of rows, a block of the last cluster without rows, and three tiles for some blocks.
+    // A second group of rows, a last block with one row, and three tiles for some blocks.
     const std::int64_t m = 2048 + Tile::m + 1, n = 17 * Tile::n + kPermutedRows;
     check_both_types<Tile, true>(m, n, 24);
     check_product<Tile, true, __half>(m, n, (Tile::stages + 1) * Tile::k);
@@ -173,13 +173,13 @@ TEST_CASE("a Hopper product is right over many tiles of each block, for both of 
   });
 }
 
-TEST_CASE("a Hopper product refuses extents that 32 bits do not hold with a tile to spare") {
+TEST_CASE("a Hopper product refuses extents that with a tile to spare do not fit in 32 bits") {
   if (skip_without_device()) return;
   const __half* nothing = nullptr;
   const auto launch = [&](std::int64_t m, std::int64_t n) {
     launch_hopper_tiles<HopperWideTile>({Backend::cuda, nullptr}, nothing, nothing, m, n, 8, PlainTile{});
   };
-  CHECK_THROWS_AS(launch(INT32_MAX - 100, 32), std::invalid_argument);
+  CHECK_THROWS_AS(launch(kernels::kHopperExtent + 1, 32), std::invalid_argument);
   CHECK_THROWS_AS(launch(1, (std::int64_t{1} << 31) - 32), std::invalid_argument);
   CHECK_THROWS_AS(launch(1, std::int64_t{1} << 31), std::invalid_argument);
 }

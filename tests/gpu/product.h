@@ -49,4 +49,14 @@ Product product(const std::vector<T>& a, const std::vector<T>& b, std::int64_t m
   return result;
 }
 
+/// Empty where one kernel's results are those of another, which adds in another order, or a line as of `mismatch`.
+template <typename T>
+std::string disagreement(const std::vector<T>& got, const std::vector<T>& other) {
+  const std::vector<double> expected = widened(other);
+  std::vector<double> slack;
+  slack.reserve(expected.size());
+  for (const double value : expected) slack.push_back(std::abs(value) * 2 * Format<T>::unit_roundoff + 0.01);
+  return mismatch(got, expected, slack);
+}
+
 }  // namespace fusebench::testing

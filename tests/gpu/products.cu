@@ -166,13 +166,9 @@ void check_rope(GemmKernel kernel, const QkvCase& c, Pairing pairing) {
   CHECK((prepared.guards_intact() && q.guards_intact() && k.guards_intact() && v.guards_intact()));
 }
 
-/// The Hopper kernel's results against the portable one's.
 template <typename T>
 void check_agrees(const DeviceBuffer<T>& hopper, const DeviceBuffer<T>& portable) {
-  const std::vector<double> expected = widened(portable.read());
-  std::vector<double> slack;
-  for (const double value : expected) slack.push_back(std::abs(value) * 2 * Format<T>::unit_roundoff + 0.01);
-  CHECK(mismatch(hopper.read(), expected, slack) == "");
+  CHECK(disagreement(hopper.read(), portable.read()) == "");
   CHECK(hopper.guards_intact());
 }
 
@@ -342,14 +338,14 @@ TEST_CASE("product_rope of the Hopper kernel rotates and appends where rows are 
 TEST_CASE("Hopper products agree with the portable ones over many tiles and slices") {
   if (skip_without_hopper()) return;
   for_types<__half, __nv_bfloat16>([&]<typename T>() {
-    check_residual_agrees<T>(66, 12704, 6464);  // large tiles
+    check_residual_agrees<T>(66, 12704, 7616);  // large tiles
     check_residual_agrees<T>(129, 33824, 72);   // wide tiles, three a block
     check_residual_agrees<T>(129, 50720, 72);   // medium tiles, seven a cluster
-    check_swiglu_agrees<T>(66, 6352, 6464);     // large tiles
+    check_swiglu_agrees<T>(66, 6352, 7616);     // large tiles
     check_swiglu_agrees<T>(2200, 6000, 328);    // wide tiles, two groups of rows
     for (const Pairing pairing : {Pairing::interleaved, Pairing::half}) {
-      check_rope_agrees<T>({1, 70, 0, 6464, 80, 10, 128}, pairing);    // large tiles
-      check_rope_agrees<T>({1, 70, 0, 6464, 160, 20, 64}, pairing);    // the same
+      check_rope_agrees<T>({1, 70, 0, 7616, 80, 10, 128}, pairing);    // large tiles
+      check_rope_agrees<T>({1, 70, 0, 7616, 160, 20, 64}, pairing);    // the same
       check_rope_agrees<T>({1, 1404, 23, 200, 80, 60, 64}, pairing);   // wide tiles behind older rows
       check_rope_agrees<T>({11, 128, 23, 200, 37, 31, 128}, pairing);  // heads and tensors that begin within a tile
     }
