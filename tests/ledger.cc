@@ -255,6 +255,27 @@ TEST_CASE("the seed's block, byte by byte", "[ledger]") {
   }
 }
 
+TEST_CASE("a block writes nothing that no step reads", "[ledger]") {
+  for (const Target& target : targets()) {
+    for (const std::int64_t hidden : {14336, 14344}) {  // of the latter gate and up are not Hopper's, and defer no norm
+      Case c = seed_block(dtype_for(target));
+      c.hidden = hidden;
+      const Plan plan = plan_of(canonical(c), "fused", target);
+      std::set<TensorId> unread;
+      for (const Step& step : plan.steps()) {
+        for (const Access& write : step.writes) unread.insert(write.tensor);
+      }
+      for (const Step& step : plan.steps()) {
+        for (const Access& read : step.reads) unread.erase(read.tensor);
+      }
+      for (const TensorId tensor : unread) {
+        INFO(hidden << ": " << plan.tensor(tensor).name);
+        CHECK(plan.tensor(tensor).storage == Storage::op);
+      }
+    }
+  }
+}
+
 TEST_CASE("decode reads each weight and each key once in the fused block", "[ledger]") {
   for (const Target& target : targets()) {
     Case c = seed_block(dtype_for(target));
