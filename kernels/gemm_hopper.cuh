@@ -108,8 +108,7 @@ class TileSchedule {
   int m_, n_, next_;
 };
 
-/// A matrix [rows, cols] of results. Throws std::invalid_argument where its
-/// base or rows are not aligned.
+/// A matrix [rows, cols] of results. Throws std::invalid_argument where its base or rows are not aligned.
 inline CUtensorMap output_map(DType dtype, void* base, std::int64_t rows, std::int64_t cols) {
   return tensor_map(dtype, base,
                     std::array{TensorDimension{cols, 1, kBoxColumns}, TensorDimension{rows, cols, kBoxRows}},
