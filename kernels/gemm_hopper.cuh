@@ -178,8 +178,7 @@ class OutgoingBand {
     }
   }
 
-  /// Whether operands come while the last products are under way, and then while the chunks before theirs are stored:
-  /// if the epilogue wants it, and beside accumulators that leave room.
+  /// Where the epilogue wants it, and accumulators leave room.
   static constexpr bool fetches_ahead = Epilogue::kFetchesAhead && Tile::bands * Tile::n <= 256;
 
   /// For the thread that has started stores.

@@ -1,5 +1,4 @@
 // x -> h = x + attn_out(attention(qkv(x))) -> h + mlp(h): a whole transformer block, made of the other ops' pieces
-#include "variants/choose.h"
 #include "variants/deferred_norm.h"
 #include "variants/pieces.h"
 #include "variants/standard.h"
@@ -49,8 +48,7 @@ std::optional<RowSquares> no_squares(const Planning& /*p*/) { return {}; }
 
 /// For the MLP's norm, where attn_out's product has them at hand and the MLP's defers the norm.
 std::optional<RowSquares> squares_of_h(const Planning& p) {
-  const kernels::GemmKernel reader = choose_gemm(p.target, p.choice, p.c.dtype, p.c.tokens(), 2 * p.c.hidden, p.c.dim);
-  if (reader != kernels::GemmKernel::hopper) return {};
+  if (fused_gate_up_kernel(p) != kernels::GemmKernel::hopper) return {};
   return squares_of_product(p.within("attn_out"), "h", p.c.dim, p.c.dim);
 }
 

@@ -42,11 +42,15 @@ void library_mlp(const Planning& p, const MlpTensors& t) {
   library_residual_product(p, down(p, t, activation));
 }
 
+kernels::GemmKernel fused_gate_up_kernel(const Planning& p) {
+  return choose_gemm(p.target, p.choice, p.c.dtype, p.c.tokens(), 2 * p.c.hidden, p.c.dim);
+}
+
 void fused_mlp(const Planning& p, const MlpTensors& t) {
   const Case& c = p.c;
   const auto& kernels = fused(p.target.backend);
   const std::int64_t m = c.tokens();
-  const kernels::GemmKernel kernel = choose_gemm(p.target, p.choice, c.dtype, m, 2 * c.hidden, c.dim);
+  const kernels::GemmKernel kernel = fused_gate_up_kernel(p);
   const TensorId weights = p.prepared("w_gate, w_up in pairs", 2 * c.hidden, c.dim);
   const TensorId activation = p.workspace("activation", c.dtype, m, c.hidden);
 

@@ -83,5 +83,6 @@ void library_swiglu(const Planning& p, Columns g, Columns u, TensorId y);  ///< 
 void naive_mlp(const Planning& p, const MlpTensors& t);
 void library_mlp(const Planning& p, const MlpTensors& t);
 void fused_mlp(const Planning& p, const MlpTensors& t);
+kernels::GemmKernel fused_gate_up_kernel(const Planning& p);  ///< which kernel reads h, and defers its norm or not
 
 }  // namespace fusebench

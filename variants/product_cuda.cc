@@ -1,19 +1,30 @@
 // Products by cuBLASLt: fp32 arithmetic without TF32, no reduction in the output's dtype, true alignments. Which of the
 // library's kernels is best is timed once, on the tensors that the plan is bound to.
+#include <cublasLt.h>
+#include <cuda_runtime.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <type_traits>
 
-#include "variants/cublas.h"
+#include "kernels/cuda_check.h"
 #include "variants/product.h"
 
 namespace fusebench {
 namespace {
 
-constexpr int kHeuristics = 16;  // candidates asked of cuBLASLt for each form
-constexpr int kTimings = 5;      // of a candidate; fewer when one takes long
+void check(cublasStatus_t status, const char* call, const char* file, int line) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw std::runtime_error(fmt::format("{}: {} ({}:{})", call, cublasLtGetStatusName(status), file, line));
+}
+#define FUSEBENCH_CUBLAS_CHECK(call) check((call), #call, __FILE__, __LINE__)
+
+constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;  // what NVIDIA recommends for Hopper
+constexpr int kHeuristics = 16;                                   // candidates asked of cuBLASLt for each form
+constexpr int kTimings = 5;                                       // of a candidate; fewer when one takes long
 constexpr float kLongMs = 5;
 // Those that come near the best are timed again by turns. Between those that come out equal the choice must not be
 // chance, or another process compares another kernel.
@@ -23,9 +34,29 @@ constexpr int kFinalTimings = 15;
 constexpr float kEqual = 1.005F;
 constexpr bool kHasPointerArrays = CUBLAS_VER_MAJOR >= 13;  // before, batches that no stride reaches take several calls
 
+struct Destroy {
+  void operator()(cublasLtMatmulDesc_t d) const { cublasLtMatmulDescDestroy(d); }
+  void operator()(cublasLtMatrixLayout_t d) const { cublasLtMatrixLayoutDestroy(d); }
+  void operator()(cublasLtMatmulPreference_t d) const { cublasLtMatmulPreferenceDestroy(d); }
+  void operator()(cublasLtHandle_t d) const { cublasLtDestroy(d); }
+  void operator()(cudaEvent_t d) const { cudaEventDestroy(d); }
+};
+template <class Pointer>
+using Owned = std::unique_ptr<std::remove_pointer_t<Pointer>, Destroy>;
+
 cublasLtHandle_t handle() {
-  static const Owned<cublasLtHandle_t> instance = make_cublas();
+  static const Owned<cublasLtHandle_t> instance = [] {
+    cublasLtHandle_t created = nullptr;
+    FUSEBENCH_CUBLAS_CHECK(cublasLtCreate(&created));
+    return Owned<cublasLtHandle_t>(created);
+  }();
   return instance.get();
+}
+
+Owned<cudaEvent_t> make_event() {
+  cudaEvent_t event = nullptr;
+  FUSEBENCH_CUDA_CHECK(cudaEventCreate(&event));
+  return Owned<cudaEvent_t>(event);
 }
 
 cudaDataType_t type_of(DType dtype) {
@@ -104,7 +135,7 @@ class CublasProduct {
 
   void launch(const Exec& exec, const Bindings& bound) {
     if (!choice_) choice_ = first(bound);
-    check_cublas(run(*choice_, exec, bound), "cublasLtMatmul", __FILE__, __LINE__);
+    check(run(*choice_, exec, bound), "cublasLtMatmul", __FILE__, __LINE__);
   }
 
   /// Writes each matrix's address into the pointer arrays: all of a's, then b's, then c's.
@@ -199,7 +230,7 @@ class CublasProduct {
     const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
       FUSEBENCH_CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(created, attribute, &value, sizeof(value)));
     };
-    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(kCublasWorkspaceBytes));
+    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(kWorkspaceBytes));
     set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
     const std::uint32_t c = alignment(spec_.c, form, bound);
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(spec_.b, form, bound));
@@ -213,7 +244,7 @@ class CublasProduct {
         cublasLtMatmulAlgoGetHeuristic(handle(), form.op.get(), form.b.get(), form.a.get(), form.c.get(), form.c.get(),
                                        created, kHeuristics, found.data(), &count);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) return {};
-    check_cublas(status, "cublasLtMatmulAlgoGetHeuristic", __FILE__, __LINE__);
+    check(status, "cublasLtMatmulAlgoGetHeuristic", __FILE__, __LINE__);
     found.resize(static_cast<std::size_t>(count));
     std::erase_if(found, [](const auto& result) { return result.state != CUBLAS_STATUS_SUCCESS; });
     return found;
@@ -257,10 +288,9 @@ class CublasProduct {
       const void* c = beta != 0 ? static_cast<const void*>(bound.at<std::byte>(*spec_.residual) +
                                                            (spec_.c.offset + call.c) * bytes_of(out_))
                                 : d;
-      const cublasStatus_t status =
-          cublasLtMatmul(handle(), form.op.get(), &spec_.alpha, b, form.b.get(), a, form.a.get(), &beta, c,
-                         form.c.get(), d, form.c.get(), &choice.algo, bound.at(workspace_),
-                         static_cast<std::size_t>(kCublasWorkspaceBytes), exec.stream);
+      const cublasStatus_t status = cublasLtMatmul(
+          handle(), form.op.get(), &spec_.alpha, b, form.b.get(), a, form.a.get(), &beta, c, form.c.get(), d,
+          form.c.get(), &choice.algo, bound.at(workspace_), static_cast<std::size_t>(kWorkspaceBytes), exec.stream);
       if (status != CUBLAS_STATUS_SUCCESS) return status;
     }
     if (form.adds_after) {
@@ -279,12 +309,12 @@ class CublasProduct {
     if (times.empty()) {
       const cublasStatus_t status = run(candidate.choice, exec, bound);
       if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
-      check_cublas(status, "cublasLtMatmul", __FILE__, __LINE__);
+      check(status, "cublasLtMatmul", __FILE__, __LINE__);
     }
     for (int i = 0; i < runs && (i == 0 || times.back() < kLongMs); ++i) {
       before_each();
       FUSEBENCH_CUDA_CHECK(cudaEventRecord(start.get(), exec.stream));
-      check_cublas(run(candidate.choice, exec, bound), "cublasLtMatmul", __FILE__, __LINE__);
+      check(run(candidate.choice, exec, bound), "cublasLtMatmul", __FILE__, __LINE__);
       FUSEBENCH_CUDA_CHECK(cudaEventRecord(stop.get(), exec.stream));
       FUSEBENCH_CUDA_CHECK(cudaEventSynchronize(stop.get()));
       FUSEBENCH_CUDA_CHECK(cudaEventElapsedTime(&times.emplace_back(), start.get(), stop.get()));
@@ -346,7 +376,7 @@ class CublasProduct {
 }  // namespace
 
 void implement_cublas_product(Plan& plan, const ProductSpec& spec, Step& step) {
-  const TensorId workspace = plan.workspace(spec.name + " cublas workspace", DType::fp32, 1, kCublasWorkspaceBytes / 4);
+  const TensorId workspace = plan.workspace(spec.name + " cublas workspace", DType::fp32, 1, kWorkspaceBytes / 4);
   step.writes.push_back(Plan::part(workspace, 0));  // lives in this step; what split-K moves through it is not modelled
   TensorId pointers = workspace;
   const bool needs_pointers = CublasProduct::needs_pointers(spec);

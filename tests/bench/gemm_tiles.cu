@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -17,9 +18,9 @@
 #include "harness/statistics.h"
 #include "kernels/fused.h"
 #include "kernels/gemm_hopper.cuh"
-#include "tests/bench/best_of_library.h"
 #include "tests/gpu/device.h"
 #include "tests/gpu/plain_tile.h"
+#include "variants/product.h"
 
 namespace {
 
@@ -71,6 +72,22 @@ void add_sustained(const Nvml& nvml, Contender& contender) {
   FUSEBENCH_CUDA_CHECK(cudaEventDestroy(end));
 }
 
+/// c[m, n] = a[m, k] · weight[n, k]ᵀ in fp16 by the kernel that the `cublas` variant takes: the best of cuBLASLt's
+/// heuristics.
+std::function<void()> best_of_library(Device& device, void* a, void* weight, void* c, std::int64_t m, std::int64_t n,
+                                      std::int64_t k) {
+  Plan plan{OpSpec{}};
+  const TensorId rows = plan.workspace("a", DType::fp16, m, k), weights = plan.workspace("weight", DType::fp16, n, k),
+                 out = plan.workspace("c", DType::fp16, m, n);
+  Step step;
+  implement_cublas_product(plan, dense_product("product", rows, weights, out, m, n, k), step);
+  const auto workspace = std::make_shared<DeviceMemory>(device, plan.tensors().back().bytes());
+  const Bindings bound({a, weight, c, workspace->data()});
+  const Exec exec{Backend::cuda, nullptr};
+  step.tune(step, exec, bound, [] {});
+  return [launch = step.launch, exec, bound, workspace] { launch(exec, bound); };
+}
+
 /// What the block's epilogues read and write besides, for kRows tokens.
 struct EpilogueOperands {
   static constexpr std::int64_t kRows = 4096, kDim = 4096, kSeq = 2048, kHeadDim = 128, kParts = kDim / kSquaresColumns;
@@ -120,9 +137,9 @@ void add_epilogues(std::vector<Contender>& contenders, EpilogueOperands& of, con
   }
 }
 
-void compare(std::int64_t m, std::int64_t n, std::int64_t k, cublasHandle_t cublas, const Nvml& nvml,
+void compare(std::int64_t m, std::int64_t n, std::int64_t k, Device& device, cublasHandle_t cublas, const Nvml& nvml,
              EpilogueOperands& operands, bool once) {
-  const DeviceBuffer<__half> a(testing::draw<__half>(m * k, 1)), weight(testing::draw<__half>(n * k, 2));
+  DeviceBuffer<__half> a(testing::draw<__half>(m * k, 1)), weight(testing::draw<__half>(n * k, 2));
   DeviceBuffer<__half> c(m * n);
   std::vector<Contender> contenders;
   const auto add = [&]<typename Tile>(std::string name) {
@@ -142,7 +159,7 @@ void compare(std::int64_t m, std::int64_t n, std::int64_t k, cublasHandle_t cubl
                                        static_cast<int>(n), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
                         }});
   add_epilogues(contenders, operands, a.data(), weight.data(), c.data(), m, n, k);
-  contenders.push_back({"cublasLt's best", bench::best_of_library(a.data(), weight.data(), c.data(), m, n, k)});
+  contenders.push_back({"cublasLt's best", best_of_library(device, a.data(), weight.data(), c.data(), m, n, k)});
   if (once) {
     for (const Contender& contender : contenders) contender.launch();
     return;
@@ -172,13 +189,14 @@ int main(int argc, char**) {
     std::puts("needs a device of compute capability 9.0");
     return 0;
   }
-  const Nvml nvml(open_cuda_device(0)->facts().uuid);
+  const std::unique_ptr<Device> device = open_cuda_device(0);
+  const Nvml nvml(device->facts().uuid);
   cublasHandle_t cublas{};
   cublasCreate(&cublas);
   EpilogueOperands operands;
-  compare(4096, 12288, 4096, cublas, nvml, operands, once);
-  compare(4096, 4096, 4096, cublas, nvml, operands, once);
-  compare(4096, 28672, 4096, cublas, nvml, operands, once);
-  compare(4096, 4096, 14336, cublas, nvml, operands, once);
+  compare(4096, 12288, 4096, *device, cublas, nvml, operands, once);
+  compare(4096, 4096, 4096, *device, cublas, nvml, operands, once);
+  compare(4096, 28672, 4096, *device, cublas, nvml, operands, once);
+  compare(4096, 4096, 14336, *device, cublas, nvml, operands, once);
   cublasDestroy(cublas);
 }

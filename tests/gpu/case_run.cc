@@ -1,6 +1,8 @@
 // On a device: every op's variants pass in every dtype on ordinary and odd shapes, aligned and not; wrong kernels fail.
 #include "harness/case_run.h"
 
+#include <algorithm>
+
 #include "tests/catch.h"
 #include "tests/faults.h"
 #include "tests/skip.h"
@@ -18,9 +20,9 @@ void check_all(Bench& bench, const Case& c) {
   for (const Variant* variant : bench.variants.all(c.op, Backend::cuda)) names.push_back(variant->name);
   for (const Row& row : run_case(c, names, bench.context).rows) {
     INFO(case_id(c) << " " << row.variant << " base + " << bench.context.base_offset_elements << ": " << row.reason);
-    const bool takes_16_bits = row.variant.rfind("fused", 0) == 0 || row.variant == "cublas_flash";
-    const bool may_refuse = takes_16_bits && c.dtype == DType::fp32;
-    CHECK((row.verdict == Verdict::pass || (may_refuse && row.verdict == Verdict::unsupported)));
+    const std::vector<DType>& dtypes = bench.variants.find(c.op, Backend::cuda, row.variant)->dtypes;
+    const bool takes = std::find(dtypes.begin(), dtypes.end(), c.dtype) != dtypes.end();
+    CHECK(row.verdict == (takes ? Verdict::pass : Verdict::unsupported));
     if (row.verdict == Verdict::pass) CHECK(row.deterministic.value == true);
   }
 }

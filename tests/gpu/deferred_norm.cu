@@ -105,6 +105,13 @@ struct Factors {
     }
     return values;
   }
+  /// Multiples of 2^-9 (bf16: rounded further), so that no factor makes them subnormal and rounds them.
+  template <typename T>
+  std::vector<T> rows() const {
+    std::vector<T> a = draw<T>(m * k, 1);
+    for (T& value : a) value = rounded<T>(std::round(to_double(value) * 0x1p9) * 0x1p-9);
+    return a;
+  }
   template <typename T>
   std::vector<T> scaled(std::vector<T> a) const {
     for (std::size_t i = 0; i < a.size(); ++i) {
@@ -118,10 +125,25 @@ template <typename T>
 void check_same(const DeviceBuffer<T>& result, const DeviceBuffer<T>& of_scaled_rows) {
   const std::vector<double> expected = widened(of_scaled_rows.read());
   std::vector<double> slack;
-  // Halves of the smallest fp16 values are rounded, so that a sum may end on the other side of a tie.
-  for (const double value : expected) slack.push_back(std::abs(value) * 2 * Format<T>::unit_roundoff + 1e-6);
+  for (const double value : expected) slack.push_back(std::abs(value) * 0x1p-18);
   CHECK(mismatch(result.read(), expected, slack) == "");
   CHECK(result.guards_intact());
+}
+
+template <typename T>
+void check_norm_swiglu(std::int64_t hidden, const Factors& factors) {
+  const std::int64_t m = factors.m, k = factors.k;
+  CAPTURE(m, hidden, factors.parts, name_of(Format<T>::dtype));
+  const std::vector<T> rows = factors.rows<T>();
+  const DeviceBuffer<T> a(rows), scaled(factors.scaled(rows)), gate_up(draw<T>(2 * hidden * k, 2));
+  const DeviceBuffer<float> squares(factors.squares()), fold(std::vector<float>{0.5f});
+  const auto launch = [&](const DeviceBuffer<T>& x, const DeferredNorm& norm) {
+    DeviceBuffer<T> y(m * hidden, 0, output_guard);
+    kernels::cuda::product_swiglu(exec, GemmKernel::hopper, Format<T>::dtype, x.data(), gate_up.data(), y.data(), m,
+                                  hidden, k, norm);
+    return y;
+  };
+  check_same(launch(a, {squares.data(), factors.parts, 0, fold.data()}), launch(scaled, {}));
 }
 
 template <typename T>
@@ -130,7 +152,7 @@ void check_norm_rope(const kernels::QkvShape& shape, const Factors& factors) {
   const std::int64_t m = shape.rows, k = shape.dim, phases = shape.seq * shape.head_dim / 2;
   const std::int64_t q_size = m * shape.heads * shape.head_dim;
   const std::int64_t kv_size = shape.kv_rows.capacity * shape.kv_heads * shape.head_dim;
-  const std::vector<T> rows = draw<T>(m * k, 1);
+  const std::vector<T> rows = factors.rows<T>();
   const DeviceBuffer<T> a(rows), scaled(factors.scaled(rows)), weight(draw<T>(shape.columns() * k, 3));
   const DeviceBuffer<float> squares(factors.squares()), fold(std::vector<float>{0.5f});
   const DeviceBuffer<float> cos(draw<float>(phases, 4)), sin(draw<float>(phases, 5));
@@ -187,27 +209,11 @@ TEST_CASE("a Hopper product sums the squares of what it stores") {
 TEST_CASE("a deferred norm multiplies the rows of a Hopper product") {
   if (skip_without_hopper()) return;
   const std::int64_t k = 256;
-  const DeviceBuffer<float> fold(std::vector<float>{0.5f});
   for_types<__half, __nv_bfloat16>([&]<typename T>() {
     for (const std::int64_t m : {3, 200, 1500}) {
       for (const std::int64_t parts : {1, 3, 4, 32, 33}) {
-        CAPTURE(m, parts, name_of(Format<T>::dtype));
-        const Factors factors{m, k, parts};
-        const std::vector<T> rows = draw<T>(m * k, 1);
-        const DeviceBuffer<T> a(rows), scaled(factors.scaled(rows));
-        const DeviceBuffer<float> squares(factors.squares());
-        const DeferredNorm norm{.squares = squares.data(), .parts = parts, .eps = 0, .fold = fold.data()};
-
-        const std::int64_t hidden = 144;
-        const DeviceBuffer<T> gate_up(draw<T>(2 * hidden * k, 2));
-        DeviceBuffer<T> y(m * hidden, 0, output_guard), plain_y(m * hidden);
-        kernels::cuda::product_swiglu(exec, GemmKernel::hopper, Format<T>::dtype, a.data(), gate_up.data(), y.data(), m,
-                                      hidden, k, norm);
-        kernels::cuda::product_swiglu(exec, GemmKernel::hopper, Format<T>::dtype, scaled.data(), gate_up.data(),
-                                      plain_y.data(), m, hidden, k, DeferredNorm{});
-        check_same(y, plain_y);
-
-        check_norm_rope<T>({m, k, 2, 1, 64, m, {m, m, 0}, Pairing::half}, factors);
+        check_norm_swiglu<T>(144, {m, k, parts});
+        check_norm_rope<T>({m, k, 2, 1, 64, m, {m, m, 0}, Pairing::half}, {m, k, parts});
       }
     }
     // Wide tiles on 132 multiprocessors, several a block, behind older rows.
