@@ -8,6 +8,10 @@
 // Two things hide the softmax, which no tensor core does. Within a warpgroup the next slice's S is multiplied before
 // this slice's P·v is waited for. Between the two, named barriers let one multiply while the other exponentiates.
 //
+// Two blocks form a cluster and take two tiles, twins, that read the same keys: those of two query heads of a group, or
+// of neighbouring rows. Each loads one half of a slice and TMA delivers it to both, which halves what k and v cost of
+// L2. Of neighbouring rows, where the mask is causal, the upper twin leaves out a slice that the lower one alone sees.
+//
 // Slices are taken from the last one that a row of the tile sees down to the first, so that masks concern the first
 // ones taken alone. Keys beyond the last score -inf; TMA fills their v with zeros. A row that sees no key becomes 0.
 #pragma once
@@ -23,13 +27,18 @@
 
 namespace fusebench::kernels::cuda {
 
-template <int HeadDim, int Stages>
+enum class Twins : std::uint8_t { none, heads, rows };
+
+template <int HeadDim, int Stages, Twins Of>
 struct HopperAttentionTile {
   static constexpr int head_dim = HeadDim, stages = Stages;
+  static constexpr int cluster = Of == Twins::none ? 1 : 2;
+  static constexpr int twin_heads = Of == Twins::heads ? 2 : 1, twin_rows = Of == Twins::rows ? 2 : 1;
   static constexpr int warpgroups = 2, rows = 64 * warpgroups, keys = 128;
   static constexpr int threads = 128 * (1 + warpgroups);
   static constexpr int halves = HeadDim / 64;             ///< parts of 64 columns, as TMA's swizzle wants them
   static constexpr int half_bytes = rows * 128;           ///< of q; of k and v too, which have as many rows
+  static constexpr int part_keys = keys / cluster;        ///< that a block loads
   static constexpr int tile_bytes = halves * half_bytes;  ///< q, or a stage of k or of v
   static constexpr int barriers_offset = tile_bytes * (1 + 2 * Stages);
   static constexpr int shared_bytes = hopper::kAlignBytes + barriers_offset + 8 * (2 + 4 * Stages);
@@ -48,46 +57,61 @@ struct HopperAttentionShape {
 /// A tile of q, and how many slices of keys it reads.
 struct AttentionPlace {
   int batch, head, first_row, slices;
+  int skipped;  ///< slices before these that the other block of the cluster alone reads
 };
 
-/// Which tiles a block takes: every gridDim-th unit of work. Heads come in sections, and in a section the heads' units
-/// of the same rows side by side. Where the mask is causal a unit is two tiles, the last and the first of those left,
-/// which see as many keys together as any other two; otherwise it is one.
+/// Which tiles a cluster takes: every clusters-th unit of work. Heads come in sections, and in a section the heads'
+/// units of the same rows side by side. Where the mask is causal a unit is two tiles for each block, the last and the
+/// first of those left, which see as many keys together as any other two; otherwise it is one. A tile and its twin
+/// count as one here: `heads` and `row_tiles` are those of twins.
 template <typename Tile>
 class AttentionSchedule {
  public:
-  __device__ explicit AttentionSchedule(const HopperAttentionShape& shape)
-      : shape_(shape), row_tiles_(ceil_div(shape.seq, Tile::rows)), unit_(static_cast<int>(blockIdx.x)) {}
+  __device__ AttentionSchedule(const HopperAttentionShape& shape, int rank)
+      : shape_(shape), rank_(rank), unit_(static_cast<int>(blockIdx.x) / Tile::cluster) {}
 
   /// Units of a head.
-  __host__ __device__ static int units(int row_tiles, bool causal) {
+  __host__ __device__ static int units(int seq, bool causal) {
+    const int row_tiles = ceil_div(seq, Tile::rows * Tile::twin_rows);
     return causal ? ceil_div(row_tiles, 2) : row_tiles;
   }
 
   __device__ __forceinline__ bool take(AttentionPlace& place) {
-    const int units_of_head = units(row_tiles_, shape_.causal);
-    if (unit_ >= units_of_head * shape_.batch * shape_.heads) return false;
-    const int section = unit_ / (shape_.heads_at_once * units_of_head);
-    const int within = unit_ - section * shape_.heads_at_once * units_of_head;
-    const int first_head = section * shape_.heads_at_once;
-    const int heads = min(shape_.heads_at_once, shape_.batch * shape_.heads - first_head);
-    const int head = first_head + within % heads, unit = within / heads;
+    const int units_of_head = units(shape_.seq, shape_.causal),
+              all_heads = shape_.batch * shape_.heads / Tile::twin_heads;
+    if (unit_ >= units_of_head * all_heads) return false;
+    const int heads_at_once = shape_.heads_at_once / Tile::twin_heads;
+    const int section = unit_ / (heads_at_once * units_of_head);
+    const int within = unit_ - section * heads_at_once * units_of_head;
+    const int heads = min(heads_at_once, all_heads - section * heads_at_once);
+    const int head = (section * heads_at_once + within % heads) * Tile::twin_heads + rank_ % Tile::twin_heads;
+    const int unit = within / heads, last_tile = ceil_div(shape_.seq, Tile::rows * Tile::twin_rows) - 1;
     place.batch = head / shape_.heads;
     place.head = head % shape_.heads;
-    const int row_tile = second_ ? unit : row_tiles_ - 1 - unit;
+    const int row_tile = second_ ? unit : last_tile - unit;
     second_ = shape_.causal && !second_ && row_tile != unit;
-    if (!second_) unit_ += static_cast<int>(gridDim.x);
+    if (!second_) unit_ += static_cast<int>(gridDim.x) / Tile::cluster;
 
-    place.first_row = row_tile * Tile::rows;
-    const int last_row = min(place.first_row + Tile::rows, shape_.seq) - 1;
-    const int seen = shape_.causal ? max(shape_.keys - shape_.seq + last_row + 1, 0) : shape_.keys;
-    place.slices = ceil_div(min(seen, shape_.keys), Tile::keys);
+    place.first_row = (row_tile * Tile::twin_rows + rank_ % Tile::twin_rows) * Tile::rows;
+    place.slices = slices_of(place.first_row);
+    place.skipped = 0;
+    if constexpr (Tile::twin_rows > 1) {
+      const int first_row = row_tile * Tile::twin_rows * Tile::rows;
+      place.skipped = max(slices_of(first_row), slices_of(first_row + Tile::rows)) - place.slices;
+    }
     return true;
   }
 
  private:
+  __device__ __forceinline__ int slices_of(int first_row) const {
+    if (first_row >= shape_.seq) return 0;
+    const int last_row = min(first_row + Tile::rows, shape_.seq) - 1;
+    const int seen = shape_.causal ? max(shape_.keys - shape_.seq + last_row + 1, 0) : shape_.keys;
+    return ceil_div(min(seen, shape_.keys), Tile::keys);
+  }
+
   const HopperAttentionShape& shape_;
-  int row_tiles_, unit_;
+  int rank_, unit_;
   bool second_ = false;
 };
 
@@ -110,7 +134,9 @@ struct AttentionMemory {
     hopper::barrier_init(q_empty(), Tile::warpgroups);
     for (int stage = 0; stage < Tile::stages; ++stage) {
       for (const std::uint32_t full : {k_full(stage), v_full(stage)}) hopper::barrier_init(full, 1);
-      for (const std::uint32_t empty : {k_empty(stage), v_empty(stage)}) hopper::barrier_init(empty, Tile::warpgroups);
+      for (const std::uint32_t empty : {k_empty(stage), v_empty(stage)}) {
+        hopper::barrier_init(empty, Tile::warpgroups * Tile::cluster);
+      }
     }
     hopper::fence_barrier_init();
   }
@@ -119,48 +145,51 @@ struct AttentionMemory {
   __device__ __forceinline__ std::uint32_t barrier(int i) const { return base + Tile::barriers_offset + i * 8; }
 };
 
-/// 128 rows of a head to `shared`, one half of its columns after the other.
-template <typename Tile>
-__device__ __forceinline__ void load_rows(std::uint32_t shared, const CUtensorMap& map, int head, int row, int batch,
-                                          std::uint32_t barrier) {
-  hopper::barrier_arrive_expect(barrier, Tile::tile_bytes);
-#pragma unroll
-  for (int half = 0; half < Tile::halves; ++half) {
-    hopper::tma_load(shared + half * Tile::half_bytes, map, half * 64, head, row, batch, barrier);
-  }
-}
-
-/// Keys before values, one slice ahead, as the consumers ask for them.
+/// Keys before values, one slice ahead, as the consumers ask for them. Halves of a head's columns lie one after the
+/// other.
 template <typename Tile>
 __device__ __forceinline__ void load_attention(const AttentionMemory<Tile> memory, const HopperAttentionShape& shape,
-                                               const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v) {
-  AttentionSchedule<Tile> schedule(shape);
+                                               const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v,
+                                               int rank) {
+  constexpr std::uint16_t all = (1 << Tile::cluster) - 1;
+  AttentionSchedule<Tile> schedule(shape, rank);
   RingPlace<Tile::stages> k_place, v_place;
   std::uint32_t q_parity = 0;
   for (AttentionPlace place; schedule.take(place);) {
-    if (place.slices == 0) continue;
     const int kv_head = place.head / (shape.heads / shape.kv_heads);
+    const auto load_part = [&](std::uint32_t shared, const CUtensorMap& map, int slice, std::uint32_t full) {
+      hopper::barrier_arrive_expect(full, Tile::tile_bytes);
+#pragma unroll
+      for (int half = 0; half < Tile::halves; ++half) {
+        hopper::tma_load(shared + half * Tile::half_bytes + rank * Tile::part_keys * 128, map, half * 64, kv_head,
+                         slice * Tile::keys + rank * Tile::part_keys, place.batch, full, all);
+      }
+    };
     const auto load_k = [&](int slice) {
       hopper::barrier_wait(memory.k_empty(k_place.stage), k_place.parity ^ 1);
-      load_rows<Tile>(memory.k(k_place.stage), k, kv_head, slice * Tile::keys, place.batch,
-                      memory.k_full(k_place.stage));
+      load_part(memory.k(k_place.stage), k, slice, memory.k_full(k_place.stage));
       k_place.advance();
     };
     const auto load_v = [&](int slice) {
       hopper::barrier_wait(memory.v_empty(v_place.stage), v_place.parity ^ 1);
-      load_rows<Tile>(memory.v(v_place.stage), v, kv_head, slice * Tile::keys, place.batch,
-                      memory.v_full(v_place.stage));
+      load_part(memory.v(v_place.stage), v, slice, memory.v_full(v_place.stage));
       v_place.advance();
     };
-    hopper::barrier_wait(memory.q_empty(), q_parity ^ 1);
-    q_parity ^= 1;
-    load_rows<Tile>(memory.q(), q, place.head, place.first_row, place.batch, memory.q_full());
-    load_k(place.slices - 1);
-    for (int slice = place.slices - 1; slice > 0; --slice) {
-      load_k(slice - 1);
-      load_v(slice);
+    if (place.slices > 0) {
+      hopper::barrier_wait(memory.q_empty(), q_parity ^ 1);
+      q_parity ^= 1;
+      hopper::barrier_arrive_expect(memory.q_full(), Tile::tile_bytes);
+#pragma unroll
+      for (int half = 0; half < Tile::halves; ++half) {
+        hopper::tma_load(memory.q() + half * Tile::half_bytes, q, half * 64, place.head, place.first_row, place.batch,
+                         memory.q_full());
+      }
     }
-    load_v(0);
+    const int slices = place.slices + place.skipped;
+    for (int slice = slices; slices > 0 && slice >= 0; --slice) {
+      if (slice > 0) load_k(slice - 1);
+      if (slice < slices) load_v(slice);
+    }
   }
 }
 
@@ -216,15 +245,16 @@ __device__ __forceinline__ bool exponentiate(const float (&scores)[Keys / 2], st
 template <typename T, typename Tile>
 class AttentionConsumer {
  public:
-  __device__ AttentionConsumer(const AttentionMemory<Tile> memory, const HopperAttentionShape& shape, T* out)
-      : memory_(memory), shape_(shape), out_(out) {}
+  __device__ AttentionConsumer(const AttentionMemory<Tile> memory, const HopperAttentionShape& shape, T* out, int rank)
+      : memory_(memory), shape_(shape), out_(out), rank_(rank) {}
 
   __device__ __forceinline__ void run() {
-    AttentionSchedule<Tile> schedule(shape_);
+    AttentionSchedule<Tile> schedule(shape_, rank_);
     if (warpgroup_ == 1) pass_turn();  // the first turn is warpgroup 0's
     for (AttentionPlace place; schedule.take(place);) {
       float o[Tile::head_dim / 2] = {};
       SoftmaxRows rows;
+      for (int i = 0; i < place.skipped; ++i) skip();
       if (place.slices > 0) attend(place, o, rows);
       store(place, o, rows);
     }
@@ -263,7 +293,7 @@ class AttentionConsumer {
       corrects = weigh(place, slice - 1, scores, next, rows, correction);
     };
     const auto finish = [&](const std::uint32_t(&probabilities)[keys / 4]) {
-      release(memory_.q_empty());
+      if (thread_ == 0) hopper::barrier_arrive(memory_.q_empty(), rank_);
       await_values(o, last > 0);
       if (corrects) rescale(o, correction);
       hopper::barrier_wait(memory_.v_full(v_place_.stage), v_place_.parity);
@@ -278,6 +308,16 @@ class AttentionConsumer {
       if (slice == 1) return finish(p[1]);
       step(slice - 1, p[1], p[0]);
     }
+  }
+
+  /// Gives a slice back as it came.
+  __device__ __forceinline__ void skip() {
+    hopper::barrier_wait(memory_.k_full(k_place_.stage), k_place_.parity);
+    release(memory_.k_empty(k_place_.stage));
+    k_place_.advance();
+    hopper::barrier_wait(memory_.v_full(v_place_.stage), v_place_.parity);
+    release(memory_.v_empty(v_place_.stage));
+    v_place_.advance();
   }
 
   /// Behind the wait for a slice's scores: gives its keys back, and makes probabilities of the scores. Returns whether
@@ -376,13 +416,16 @@ class AttentionConsumer {
 
   __device__ __forceinline__ void wait_turn() const { hopper::named_sync(1 + warpgroup_, 256); }
   __device__ __forceinline__ void pass_turn() const { hopper::named_arrive(2 - warpgroup_, 256); }
+  /// To the producers of both blocks, since either writes to both.
   __device__ __forceinline__ void release(std::uint32_t barrier) const {
-    if (threadIdx.x % 128 == 0) hopper::barrier_arrive(barrier, 0);
+    if (thread_ < Tile::cluster) hopper::barrier_arrive(barrier, thread_);
   }
 
   const AttentionMemory<Tile> memory_;
   const HopperAttentionShape& shape_;
   T* out_;
+  const int rank_;
+  const int thread_ = static_cast<int>(threadIdx.x) % 128;
   const int warpgroup_ = hopper::uniform(static_cast<int>(threadIdx.x) / 128 - 1);
   const int warp_ = static_cast<int>(threadIdx.x) % 128 / 32;
   const int lane_ = static_cast<int>(threadIdx.x) % 32;
@@ -399,17 +442,19 @@ __global__ void __launch_bounds__(Tile::threads, 1)
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ unsigned char unaligned[];
   const AttentionMemory<Tile> memory{hopper::aligned(shared_address(unaligned))};
+  const int rank = static_cast<int>(hopper::cluster_rank());
   if (threadIdx.x == 0) memory.init_barriers();
-  __syncthreads();
+  hopper::cluster_sync();
   hopper::let_successor_start();
   hopper::wait_for_predecessor();
   if (threadIdx.x < 128) {
-    hopper::shrink_registers<24>();
-    if (threadIdx.x == 0) load_attention<Tile>(memory, shape, q, k, v);
+    hopper::shrink_registers<hopper::kLoadingRegisters>();
+    if (threadIdx.x == 0) load_attention<Tile>(memory, shape, q, k, v, rank);
   } else {
-    hopper::grow_registers<240>();
-    AttentionConsumer<T, Tile>(memory, shape, out).run();
+    hopper::grow_registers<hopper::kComputingRegisters>();
+    AttentionConsumer<T, Tile>(memory, shape, out, rank).run();
   }
+  hopper::cluster_sync();  // no block may end while the other may still arrive at its barriers
 #else
   __trap();
 #endif

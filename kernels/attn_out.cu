@@ -69,12 +69,13 @@ struct ResidualTile {
   __device__ BoxTarget target(int row, int col) const { return {out, row, col}; }
 };
 
-/// The same with the sums of squares of what is stored, [m, ceil(n / kSquaresColumns)].
+/// The same with the sums of squares of what is stored, [m, parts].
 template <typename T>
 struct ResidualSquaresTile : ResidualTile<T> {
   using typename ResidualTile<T>::Column, typename ResidualTile<T>::Row, typename ResidualTile<T>::Operands;
 
   float* squares;
+  int parts;
 
   template <typename Place>
   __device__ __forceinline__ float put(Row row, Column col, const Operands& operands, const float (&values)[8], int own,
@@ -91,7 +92,7 @@ struct ResidualSquaresTile : ResidualTile<T> {
     return sum;
   }
   __device__ __forceinline__ void store_squares(Row row, int part, float sum) const {
-    squares[row * ceil_div<std::int64_t>(this->n, kSquaresColumns) + part] = sum;
+    squares[std::int64_t{row} * parts + part] = sum;
   }
 };
 
@@ -114,7 +115,8 @@ void product_residual(const Exec& exec, GemmKernel kernel, DType dtype, const vo
     if (!is_aligned_16(residual)) throw std::invalid_argument("the Hopper product reads an aligned residual alone");
     const ResidualTile<T> tile{output_map(dtype, out, m, n), added, n};
     if (squares == nullptr) return launch_hopper(exec, rows, weights, m, n, k, tile);
-    launch_hopper(exec, rows, weights, m, n, k, ResidualSquaresTile<T>{tile, squares});
+    const auto parts = static_cast<int>(ceil_div(n, kSquaresColumns));
+    launch_hopper(exec, rows, weights, m, n, k, ResidualSquaresTile<T>{tile, squares, parts});
   });
 }
 

@@ -9,22 +9,25 @@
 namespace fusebench::kernels::cuda {
 namespace {
 
+constexpr int kSquaresWarps = 4;
+
+/// A warp a row, so that no row waits at a barrier and thousands of rows are in flight.
 template <typename T, int N>
-__global__ void __launch_bounds__(max_row_threads)
+__global__ void __launch_bounds__(32 * kSquaresWarps)
     sum_row_squares(const T* x, float* squares, std::int64_t rows, std::int64_t cols) {
   hopper::let_successor_start();
-  const std::int64_t packs = cols / N, step = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
-  for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * blockDim.y; first < rows; first += step) {
-    const std::int64_t row = first + threadIdx.y;
+  const std::int64_t packs = cols / N, lane = threadIdx.x % 32;
+  for (std::int64_t row = grid_thread() / 32; row < rows; row += grid_threads() / 32) {
     float sum = 0.0f;
-#pragma unroll 4
-    for (std::int64_t i = threadIdx.x; i < (row < rows ? packs : 0); i += blockDim.x) {
+#pragma unroll 8
+    for (std::int64_t i = lane; i < packs; i += 32) {
       const Pack<T, N> pack = load_pack<N>(x + row * cols + i * N);  // kept in L2 for the product that comes next
 #pragma unroll
       for (int j = 0; j < N; ++j) sum = fmaf(pack[j], pack[j], sum);
     }
-    sum = row_sum(sum);
-    if (threadIdx.x == 0 && row < rows) squares[row] = sum;
+#pragma unroll
+    for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+    if (lane == 0) squares[row] = sum;
   }
 }
 
@@ -53,9 +56,8 @@ __global__ void scale_columns(const T* norm_weight, const float* fold, T* weight
 void row_squares(const Exec& exec, DType dtype, const void* x, float* squares, std::int64_t rows, std::int64_t cols) {
   dispatch_half(dtype, [&]<typename T>() {
     dispatch_pack<T>(cols % full_pack<T> == 0 && is_aligned_16(x), [&]<int N>() {
-      const RowLaunch launch = row_launch(rows, cols / N, INT_MAX);
-      sum_row_squares<T, N>
-          <<<launch.grid, launch.block, 0, stream_of(exec)>>>(static_cast<const T*>(x), squares, rows, cols);
+      sum_row_squares<T, N><<<grid_for(rows, kSquaresWarps), 32 * kSquaresWarps, 0, stream_of(exec)>>>(
+          static_cast<const T*>(x), squares, rows, cols);
       FUSEBENCH_LAUNCH_CHECK(sum_row_squares);
     });
   });

@@ -55,7 +55,7 @@ constexpr bool hopper_takes(const QkvShape& shape) {
   return (shape.head_dim == 64 || shape.head_dim == 128) && rows_are_neighbours && positions_fit;
 }
 
-constexpr std::int64_t kSquaresColumns = 128;  ///< of a row in one sum that product_residual stores
+constexpr std::int64_t kSquaresColumns = 64;  ///< of a row in one sum that product_residual stores
 
 /// An RMSNorm in front of a product that is applied behind it (kernels/deferred_norm.h), by GemmKernel::hopper alone. A
 /// row's factor is 1 / (fold · sqrt(sum of the row's squares / dim + eps)).
@@ -101,8 +101,10 @@ struct Fused {
                          std::int64_t m, std::int64_t hidden, std::int64_t k, DeferredNorm);
 
   // [columns, dim]: rows of wq, wk, wv one after the other; with Pairing::half each q and k head's rows are reordered
-  // to 0, d/2, 1, d/2 + 1, ... so that a pair is neighbours
-  void (*prepare_qkv)(const Exec&, DType, const void* wq, const void* wk, const void* wv, void* prepared, QkvShape);
+  // to 0, d/2, 1, d/2 + 1, ... so that a pair is neighbours. GemmKernel::hopper takes the first 64 rows of all q and k
+  // heads, so ordered, before the others: neighbouring columns of 64 then share cos and sin
+  void (*prepare_qkv)(const Exec&, GemmKernel, DType, const void* wq, const void* wk, const void* wv, void* prepared,
+                      QkvShape);
 
   // [2·hidden, k]: row 2i is gate's row i, row 2i + 1 is up's
   void (*prepare_gate_up)(const Exec&, DType, const void* gate, const void* up, void* prepared, std::int64_t hidden,

@@ -10,18 +10,23 @@
 // Consumers share the work in one of two ways. Together, each has half of a tile's rows: larger tiles, but no products
 // during epilogues. By turns, each has every other tile: while one is at its epilogue the other multiplies.
 //
+// Tiles come in rounds, and the last round is seldom full: some narrower tiles at the end let all be done together.
+//
 // Two blocks form a cluster. Their tiles lie one above the other, so that both need the same rows of the weight: each
-// loads one half of them and TMA delivers it to both, which halves what the weight costs of L2.
+// loads one half of them and TMA delivers it to both, which halves what the weight costs of L2. Clusters beside one
+// partition of L2 take other rows than those beside the other, so that either caches its own rows of a alone.
 //
 // Two barriers guard a stage. `full` ends its phase when all of the stage's bytes have come. `empty` ends its phase
 // when the consumers of both blocks have read the stage, since either block's producer writes to both.
 #pragma once
 
 #include <array>
+#include <optional>
 
 #include "kernels/gemm.cuh"
 #include "kernels/hopper.cuh"
 #include "kernels/hopper_launch.cuh"
+#include "kernels/l2_partitions.h"
 #include "kernels/online_softmax.cuh"
 #include "kernels/ring.cuh"
 #include "kernels/tensor_map.h"
@@ -47,9 +52,10 @@ constexpr int kBoxRows = 64, kBoxColumns = 32, kBoxBytes = kBoxRows * kBoxColumn
 
 enum class Consumers : std::uint8_t { together, by_turns };
 
-template <int N, int Stages, Consumers How>
+/// Tiles of 128 rows and Wide columns; a product's last columns may be tiles of Narrow columns, see choose_columns.
+template <int Wide, int Narrow, int Stages, Consumers How>
 struct HopperTile {
-  static constexpr int m = 128, n = N, k = 64, stages = Stages;
+  static constexpr int m = 128, n = Wide, narrow_n = Narrow, k = 64, stages = Stages;
   static constexpr int cluster = 2;        ///< blocks that share the weight
   static constexpr int group_rows = 2048;  ///< rows of c that are worked on at one time, see TileSchedule
   static constexpr bool by_turns = How == Consumers::by_turns;
@@ -62,50 +68,74 @@ struct HopperTile {
   static constexpr int staging_bytes = staged_columns / kBoxColumns * kBoxBytes;  ///< a consumer's
   static constexpr int staging_offset = stages * stage_bytes;
   static constexpr int barriers_offset = staging_offset + consumers * staging_bytes;
-  static constexpr int shared_bytes = hopper::kAlignBytes + barriers_offset + 2 * stages * 8;
+  static constexpr int place_offset = barriers_offset + 2 * stages * 8;
+  static constexpr int shared_bytes = hopper::kAlignBytes + place_offset + 4;
 
   static_assert(group_rows % (m * cluster) == 0);
   static_assert(n / cluster % kPermutedRows == 0 && n % staged_columns == 0);
+  static_assert(narrow_n <= n && narrow_n / cluster % kPermutedRows == 0 && narrow_n % staged_columns == 0);
   static_assert(stage_bytes % hopper::kAlignBytes == 0 && weight_bytes / cluster % hopper::kAlignBytes == 0);
   static_assert(shared_bytes <= 227 * 1024);
+  static_assert(m * cluster <= INT32_MAX - kHopperExtent && n <= INT32_MAX - kHopperExtent);
 };
 
-using HopperLargeTile = HopperTile<256, 4, Consumers::together>;
-using HopperWideTile = HopperTile<192, 5, Consumers::by_turns>;
-using HopperMediumTile = HopperTile<128, 6, Consumers::by_turns>;
+using HopperLargeTile = HopperTile<256, 256, 4, Consumers::together>;
+using HopperTurnTile = HopperTile<192, 128, 5, Consumers::by_turns>;
 
-/// Which tiles a cluster takes: every clusters-th, down the rows of a group, then on to the next columns. As in
-/// `raster` groups of about 2048 rows let the blocks that run at one time share operands in L2.
+/// How many tiles lie beside each other: first `wide` wide ones, then narrow ones.
+struct ColumnPlan {
+  int wide, narrow;
+};
+
+/// How clusters share the rows of tiles. With `arrivals`, clusters of the first L2 partition have the upper half of the
+/// rows and those of the second the lower half; who is where is found out when clusters arrive. Without, all share all.
+struct RowPlan {
+  unsigned long long* arrivals;  ///< next_arrival_counter's, or null
+  L2Partitions partitions;
+};
+
+/// A cluster's share: of `tall` rows of tiles from `first` on every `step`-th tile from number `next` on.
+struct TileShare {
+  int first, tall, next, step;
+};
+
+/// Which tiles a cluster takes of its share: down the rows of a group, then on to the next columns; the narrow tiles of
+/// all groups come last. As in `raster` groups of about 2048 rows let the blocks that run at one time share operands in
+/// L2.
 template <typename Tile>
 class TileSchedule {
  public:
-  __device__ TileSchedule(int m, int n) : m_(m), n_(n), next_(static_cast<int>(blockIdx.x) / Tile::cluster) {}
+  __device__ TileSchedule(TileShare share, ColumnPlan columns) : share_(share), columns_(columns) {}
 
   /// The next tile's first row, of the cluster's first block, and column; false when there is none.
   __device__ __forceinline__ bool take(int& row, int& col) {
-    if (next_ >= tall() * wide()) return false;
-    const int group = next_ / (kGroup * wide()), within = next_ % (kGroup * wide());
-    const int rows = min(kGroup, tall() - group * kGroup);
-    row = (group * kGroup + within % rows) * kRows;
-    col = within / rows * Tile::n;
-    next_ += clusters();
+    if (share_.next >= tiles()) return false;
+    const int wide_tiles = share_.tall * columns_.wide;
+    const bool is_wide = share_.next < wide_tiles;
+    const int columns = is_wide ? columns_.wide : columns_.narrow, index = share_.next - (is_wide ? 0 : wide_tiles);
+    const int group = index / (kGroup * columns), within = index % (kGroup * columns);
+    const int rows = min(kGroup, share_.tall - group * kGroup);
+    row = (share_.first + group * kGroup + within % rows) * kRows;
+    col = within / rows * (is_wide ? Tile::n : Tile::narrow_n) + (is_wide ? 0 : columns_.wide * Tile::n);
+    share_.next += share_.step;
     return true;
   }
 
   /// Leaves the next tile to the other consumer; false when there is none.
   __device__ __forceinline__ bool skip() {
-    const bool is_there = next_ < tall() * wide();
-    next_ += clusters();
+    const bool is_there = share_.next < tiles();
+    share_.next += share_.step;
     return is_there;
   }
+
+  __device__ __forceinline__ bool is_wide(int col) const { return col < columns_.wide * Tile::n; }
 
  private:
   static constexpr int kRows = Tile::m * Tile::cluster;
   static constexpr int kGroup = Tile::group_rows / kRows;
-  __device__ __forceinline__ static int clusters() { return static_cast<int>(gridDim.x) / Tile::cluster; }
-  __device__ __forceinline__ int tall() const { return ceil_div(m_, kRows); }
-  __device__ __forceinline__ int wide() const { return ceil_div(n_, Tile::n); }
-  int m_, n_, next_;
+  __device__ __forceinline__ int tiles() const { return share_.tall * (columns_.wide + columns_.narrow); }
+  TileShare share_;
+  ColumnPlan columns_;
 };
 
 /// A matrix [rows, cols] of results. Throws std::invalid_argument where its base or rows are not aligned.
@@ -121,6 +151,9 @@ struct BoxTarget {
   int row, col;
 };
 
+/// The thread of a consumer that starts stores, and waits for them.
+__device__ __forceinline__ bool is_leader() { return threadIdx.x % 128 == 0; }
+
 template <typename Epilogue>
 constexpr bool sums_squares = requires(const Epilogue& epilogue, const typename Epilogue::Row& row) {
   epilogue.store_squares(row, 0, 0.0f);
@@ -130,7 +163,8 @@ constexpr bool sums_squares = requires(const Epilogue& epilogue, const typename 
 /// For this kernel an epilogue is a value with the members `column`, `row` and `fetch` of kernels/gemm.cuh, which are
 /// asked for rows below m and columns below n alone, and the following. Constants are an enum's, since nvcc, compiling
 /// for other devices, would call them unused.
-/// - `kFetchedChunks`: of how many chunks, which are 32 columns, the operands are read at a time,
+/// - `kFetchedChunks`: of how many chunks, which are 32 columns, the operands are read at a time. Of one where
+///   accumulators leave no room, and then none ahead,
 /// - `kFetchesAhead`: whether the first are read while the last products are under way, and each next ones while those
 ///   before are staged. Not where `row` waits for memory: that would hold up a stage.
 /// - `kOutputs`: how many results eight columns of the product become, 8 or 4,
@@ -140,7 +174,7 @@ constexpr bool sums_squares = requires(const Epilogue& epilogue, const typename 
 /// - `BoxTarget target(row, col)`: where a box belongs, named by its first row and by the column of the product that it
 ///   would begin with in the order of columns,
 /// - optionally `store_squares(row, part, sum)`, which takes the sums of what `put` then returns over kSquaresColumns.
-template <typename T, typename Tile, typename Epilogue>
+template <typename T, typename Tile, int N, typename Epilogue>
 class OutgoingBand {
  public:
   __device__ OutgoingBand(const Epilogue& epilogue, std::uint32_t staging, int warpgroup, int first_row, int first_col,
@@ -157,7 +191,7 @@ class OutgoingBand {
     if constexpr (fetches_ahead) fetch(0);
   }
 
-  __device__ __forceinline__ void store(const float (&accumulators)[Tile::n / 2]) {
+  __device__ __forceinline__ void store(const float (&accumulators)[N / 2]) {
     float squares[2] = {};
 #pragma unroll
     for (int chunk = 0; chunk < chunks; chunk += fetched_chunks) {
@@ -178,19 +212,17 @@ class OutgoingBand {
     }
   }
 
-  /// Where the epilogue wants it, and accumulators leave room.
-  static constexpr bool fetches_ahead = Epilogue::kFetchesAhead && Tile::bands * Tile::n <= 256;
-
-  /// For the thread that has started stores.
-  __device__ __forceinline__ static bool is_leader() { return threadIdx.x % 128 == 0; }
+  /// In registers, beside the accumulators.
+  static constexpr bool has_room = Tile::bands * N <= 256;
+  static constexpr bool fetches_ahead = Epilogue::kFetchesAhead && has_room;
 
  private:
-  static constexpr int chunks = Tile::n / 32;
+  static constexpr int chunks = N / 32;
   static constexpr int staged_chunks = Tile::staged_columns / 32;
-  static constexpr int fetched_chunks = std::min<int>(Epilogue::kFetchedChunks, staged_chunks);
+  static constexpr int fetched_chunks = has_room ? std::min<int>(Epilogue::kFetchedChunks, staged_chunks) : 1;
   static constexpr int box_source = kBoxColumns * 8 / Epilogue::kOutputs;  ///< columns of the product in a box
   static_assert(staged_chunks % fetched_chunks == 0);
-  static_assert(Tile::staged_columns % box_source == 0 && (!sums_squares<Epilogue> || Tile::n % kSquaresColumns == 0));
+  static_assert(Tile::staged_columns % box_source == 0 && (!sums_squares<Epilogue> || N % kSquaresColumns == 0));
 
   struct Fetched {
     typename Epilogue::Column column;
@@ -217,8 +249,8 @@ class OutgoingBand {
   }
 
   /// A chunk to the staging buffer.
-  __device__ __forceinline__ void stage_chunk(int chunk, const Fetched& fetched,
-                                              const float (&accumulators)[Tile::n / 2], float (&squares)[2]) const {
+  __device__ __forceinline__ void stage_chunk(int chunk, const Fetched& fetched, const float (&accumulators)[N / 2],
+                                              float (&squares)[2]) const {
     const int own = (chunk % staged_chunks * 32 + lane() % 4 * 8) * Epilogue::kOutputs / 8;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -283,21 +315,45 @@ struct Ring {
   }
   __device__ __forceinline__ std::uint32_t full(int stage) const { return base + Tile::barriers_offset + stage * 16; }
   __device__ __forceinline__ std::uint32_t empty(int stage) const { return full(stage) + 8; }
+  __device__ __forceinline__ std::uint32_t place() const { return base + Tile::place_offset; }
+};
+
+/// A place for a cluster, by its partition; for one thread of it.
+__device__ __forceinline__ int arrive(const RowPlan& plan, int clusters) {
+  const bool is_second = plan.partitions.is_second(hopper::multiprocessor());
+  const unsigned long long before = atomicAdd(plan.arrivals, 1ull << 32 | (is_second ? 1 : 0));
+  const int all = static_cast<int>(before >> 32), seconds = static_cast<int>(before);
+  if (all + 1 == clusters) atomicExch(plan.arrivals, 0);  // for the counter's next launch
+  return place_of(is_second, all - seconds, seconds, clusters / 2);
+}
+
+/// Once the cluster has come together: its share, by the place that its first block has in shared memory.
+template <typename Tile>
+__device__ __forceinline__ TileShare share_of(const RowPlan& plan, const Ring<Tile> ring, int m) {
+  const int clusters = static_cast<int>(gridDim.x) / Tile::cluster, tall = ceil_div(m, Tile::m * Tile::cluster);
+  if (plan.arrivals == nullptr) return {0, tall, static_cast<int>(blockIdx.x) / Tile::cluster, clusters};
+  const int place = hopper::uniform(hopper::load_from_block(ring.place(), 0)), half = clusters / 2;
+  return {place < half ? 0 : tall / 2, tall / 2, place < half ? place : place - half, half};
+}
+
+/// The weight as a block loads it for its cluster: a part of a wide tile's rows, or of a narrow one's.
+struct WeightMaps {
+  CUtensorMap wide, narrow;
 };
 
 /// Tiles of neighbouring columns begin `spread` slices apart, and go on from the last slice to the first.
 template <typename Tile>
-__device__ __forceinline__ void produce(const Ring<Tile> ring, const CUtensorMap& a_map, const CUtensorMap& weight_map,
-                                        int m, int n, int slices, int spread, int rank) {
-  constexpr int part = Tile::n / Tile::cluster;  // rows of the weight that this block loads for the cluster
+__device__ __forceinline__ void produce(const Ring<Tile> ring, const CUtensorMap& a_map, const WeightMaps& weight_maps,
+                                        TileSchedule<Tile> schedule, int slices, int spread, int rank) {
   constexpr std::uint16_t all = (1 << Tile::cluster) - 1;
-  TileSchedule<Tile> schedule(m, n);
   RingPlace<Tile::stages> place;
   for (int row, col; schedule.take(row, col);) {
-    int slice = col / Tile::n * spread % slices;
+    const int n = schedule.is_wide(col) ? Tile::n : Tile::narrow_n, part = n / Tile::cluster;
+    const CUtensorMap& weight_map = schedule.is_wide(col) ? weight_maps.wide : weight_maps.narrow;
+    int slice = col / n * spread % slices;
     for (int i = 0; i < slices; ++i, place.advance()) {
       hopper::barrier_wait(ring.empty(place.stage), place.parity ^ 1);  // at once in the ring's first round
-      hopper::barrier_arrive_expect(ring.full(place.stage), Tile::stage_bytes);
+      hopper::barrier_arrive_expect(ring.full(place.stage), Tile::a_bytes + n * Tile::k * 2);
       hopper::tma_load(ring.a(place.stage), a_map, row + rank * Tile::m, slice * Tile::k, ring.full(place.stage));
       hopper::tma_load(ring.weight(place.stage) + rank * part * Tile::k * 2, weight_map, slice * Tile::k,
                        (col + rank * part) / kPermutedRows, ring.full(place.stage), all);
@@ -307,44 +363,36 @@ __device__ __forceinline__ void produce(const Ring<Tile> ring, const CUtensorMap
 }
 
 template <typename T, typename Tile, typename Epilogue>
-__device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& epilogue, int m, int n, int slices,
-                                        int rank) {
-  using Band = OutgoingBand<T, Tile, Epilogue>;
+__device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& epilogue, TileSchedule<Tile> schedule,
+                                        int m, int n, int slices, int rank) {
   const int warpgroup = hopper::uniform(static_cast<int>(threadIdx.x) / 128 - 1);
   const int thread = static_cast<int>(threadIdx.x) % 128;
   const int first_row = Tile::by_turns ? 0 : warpgroup * Tile::bands * 64;
   const auto release = [&](int stage) {
     if (thread < Tile::cluster) hopper::barrier_arrive(ring.empty(stage), thread);
   };
-  RingPlace<Tile::stages> place;
-  float accumulators[Tile::bands][Tile::n / 2];
-  const auto multiply = [&](bool accumulate) {
-    hopper::barrier_wait(ring.full(place.stage), place.parity);
-    const std::uint64_t a = hopper::descriptor(ring.a(place.stage) + first_row * Tile::k * 2);
-    const std::uint64_t weight = hopper::descriptor(ring.weight(place.stage));
-    hopper::wgmma_fence();
-#pragma unroll
-    for (int step = 0; step < Tile::k / 16; ++step) {
-#pragma unroll
-      for (int band = 0; band < Tile::bands; ++band) {
-        hopper::wgmma<T, Tile::n>(accumulators[band],
-                                  a + band * (64 * Tile::k * 2 >> 4) + step * hopper::kDescriptorStepK,
-                                  weight + step * hopper::kDescriptorStepK, accumulate || step > 0);
-      }
-    }
-    hopper::wgmma_commit();
-  };
   // The stages say nothing of whose turn it is, since a barrier's phases are told apart by their parity alone.
   const auto turn_of = [](int consumer) { return 1 + Tile::consumers + consumer; };  // behind OutgoingBand's barriers
+  RingPlace<Tile::stages> place;
 
-  TileSchedule<Tile> schedule(m, n);
-  bool waits = Tile::by_turns && warpgroup == 1;
-  if (waits) {
-    schedule.skip();
-    place.advance(slices);
-  }
-  for (int row, col; schedule.take(row, col); waits = Tile::by_turns) {
-    if (waits) hopper::named_sync(turn_of(warpgroup), 256);
+  const auto make_tile = [&]<int N>(int row, int col) {
+    using Band = OutgoingBand<T, Tile, N, Epilogue>;
+    float accumulators[Tile::bands][N / 2];
+    const auto multiply = [&](bool accumulate) {
+      hopper::barrier_wait(ring.full(place.stage), place.parity);
+      const std::uint64_t a = hopper::descriptor(ring.a(place.stage) + first_row * Tile::k * 2);
+      const std::uint64_t weight = hopper::descriptor(ring.weight(place.stage));
+      hopper::wgmma_fence();
+#pragma unroll
+      for (int step = 0; step < Tile::k / 16; ++step) {
+#pragma unroll
+        for (int band = 0; band < Tile::bands; ++band) {
+          hopper::wgmma<T, N>(accumulators[band], a + band * (64 * Tile::k * 2 >> 4) + step * hopper::kDescriptorStepK,
+                              weight + step * hopper::kDescriptorStepK, accumulate || step > 0);
+        }
+      }
+      hopper::wgmma_commit();
+    };
     multiply(false);
     int reading = place.stage;
     place.advance();
@@ -373,15 +421,30 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
       if (band == 0 && Band::fetches_ahead) finish_products();
       out.store(accumulators[band]);
     }
+  };
+
+  bool waits = Tile::by_turns && warpgroup == 1;
+  if (waits) {
+    schedule.skip();
+    place.advance(slices);
   }
-  if (Band::is_leader()) hopper::tma_wait();
+  for (int row, col; schedule.take(row, col); waits = Tile::by_turns) {
+    if (waits) hopper::named_sync(turn_of(warpgroup), 256);
+    if (Tile::n == Tile::narrow_n || schedule.is_wide(col)) {
+      make_tile.template operator()<Tile::n>(row, col);
+    } else {
+      make_tile.template operator()<Tile::narrow_n>(row, col);
+    }
+  }
+  if (is_leader()) hopper::tma_wait();
 }
 
 template <typename T, typename Tile, typename Epilogue>
 __global__ void __launch_bounds__(Tile::threads, 1)
     gemm_hopper([[maybe_unused]] const __grid_constant__ CUtensorMap a_map,
-                [[maybe_unused]] const __grid_constant__ CUtensorMap weight_map, [[maybe_unused]] int m,
-                [[maybe_unused]] int n, [[maybe_unused]] int slices, [[maybe_unused]] int spread,
+                [[maybe_unused]] const __grid_constant__ WeightMaps weight_maps, [[maybe_unused]] ColumnPlan columns,
+                [[maybe_unused]] const __grid_constant__ RowPlan rows, [[maybe_unused]] int m, [[maybe_unused]] int n,
+                [[maybe_unused]] int slices, [[maybe_unused]] int spread,
                 [[maybe_unused]] const __grid_constant__ Epilogue epilogue) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ unsigned char unaligned[];
@@ -389,23 +452,28 @@ __global__ void __launch_bounds__(Tile::threads, 1)
   const int rank = static_cast<int>(hopper::cluster_rank()), warp = hopper::uniform(static_cast<int>(threadIdx.x) / 32);
   if (threadIdx.x == 0) {
     hopper::prefetch_tensor_map(a_map);
-    hopper::prefetch_tensor_map(weight_map);
+    hopper::prefetch_tensor_map(weight_maps.wide);
+    hopper::prefetch_tensor_map(weight_maps.narrow);
     for (int stage = 0; stage < Tile::stages; ++stage) {
       hopper::barrier_init(ring.full(stage), 1);
       hopper::barrier_init(ring.empty(stage), Tile::readers * Tile::cluster);
     }
     hopper::fence_barrier_init();
+    if (rank == 0 && rows.arrivals != nullptr) {
+      hopper::store_shared(ring.place(), arrive(rows, static_cast<int>(gridDim.x) / Tile::cluster));
+    }
   }
   hopper::cluster_sync();
   hopper::let_successor_start();
   hopper::wait_for_predecessor();
 
+  const TileSchedule<Tile> schedule(share_of(rows, ring, m), columns);
   if (warp < 4) {
-    hopper::shrink_registers<40>();
-    if (threadIdx.x == 0) produce<Tile>(ring, a_map, weight_map, m, n, slices, spread, rank);
+    hopper::shrink_registers<hopper::kLoadingRegisters>();
+    if (threadIdx.x == 0) produce(ring, a_map, weight_maps, schedule, slices, spread, rank);
   } else {
-    hopper::grow_registers<232>();
-    consume<T>(ring, epilogue, m, n, slices, rank);
+    hopper::grow_registers<hopper::kComputingRegisters>();
+    consume<T>(ring, epilogue, schedule, m, n, slices, rank);
   }
   hopper::cluster_sync();  // no block may end while the other may still arrive at its barriers
 #else
@@ -413,56 +481,114 @@ __global__ void __launch_bounds__(Tile::threads, 1)
 #endif
 }
 
-/// Tiles of a whole cluster.
-template <typename Tile>
-std::int64_t cluster_tiles_of(std::int64_t m, std::int64_t n) {
-  return ceil_div<std::int64_t>(m, Tile::m * Tile::cluster) * ceil_div<std::int64_t>(n, Tile::n);
-}
-
 template <typename Tile>
 std::int64_t clusters() {
   return multiprocessors() / Tile::cluster;
 }
 
+/// How many of a cluster's tiles lie above each other.
+template <typename Tile>
+std::int64_t tall_tiles(std::int64_t m) {
+  return ceil_div<std::int64_t>(m, Tile::m * Tile::cluster);
+}
+
+/// `wide` wide columns of tiles, and narrow ones for the rest of n.
+template <typename Tile>
+ColumnPlan columns_of(std::int64_t n, std::int64_t wide) {
+  const std::int64_t rest = std::max<std::int64_t>(0, n - wide * Tile::n);
+  return {static_cast<int>(wide), static_cast<int>(ceil_div<std::int64_t>(rest, Tile::narrow_n))};
+}
+
+/// How wide the busiest cluster's tiles are together. A narrow one takes longer than its width says, since it loads
+/// more for each FLOP.
+template <typename Tile>
+double busiest_width(std::int64_t m, ColumnPlan columns) {
+  constexpr double kNarrowRate = 0.94;
+  const std::int64_t wide = tall_tiles<Tile>(m) * columns.wide, all = wide + tall_tiles<Tile>(m) * columns.narrow;
+  const std::int64_t step = clusters<Tile>();
+  double widest = 0.0;
+  for (const std::int64_t first : {std::int64_t{0}, wide % step, all % step}) {  // those before it take one tile more
+    const std::int64_t its_wide = (wide - first + step - 1) / step, its_all = (all - first + step - 1) / step;
+    widest = std::max(widest, static_cast<double>(its_wide) * Tile::n +
+                                  static_cast<double>(its_all - its_wide) * Tile::narrow_n / kNarrowRate);
+  }
+  return widest;
+}
+
+/// The plan whose last round of tiles leaves the fewest multiprocessors idle.
+template <typename Tile>
+ColumnPlan choose_columns(std::int64_t m, std::int64_t n) {
+  std::int64_t wide = ceil_div<std::int64_t>(n, Tile::n);
+  ColumnPlan best = columns_of<Tile>(n, wide);
+  if (Tile::narrow_n == Tile::n) return best;
+  double least = busiest_width<Tile>(m, best);
+  while (--wide >= 0) {
+    const ColumnPlan columns = columns_of<Tile>(n, wide);
+    const double width = busiest_width<Tile>(m, columns);
+    if (width >= least) continue;
+    least = width;
+    best = columns;
+  }
+  return best;
+}
+
+/// Whether the rows of a group fit in L2 beside what streams by. Then columns are spread over k: in step each row's
+/// slice would be read at one time, and be gone when the next columns ask for it.
+template <typename Tile>
+bool group_stays_in_l2(std::int64_t k) {
+  return 2 * Tile::group_rows * k * 2 <= device_attribute(cudaDevAttrL2CacheSize);
+}
+
+/// Whether each partition gets as many tiles, and they are enough for all clusters.
+template <typename Tile>
+bool can_halve_rows(std::int64_t m, ColumnPlan columns) {
+  const std::int64_t tiles = tall_tiles<Tile>(m) * (columns.wide + columns.narrow);
+  return tall_tiles<Tile>(m) % 2 == 0 && clusters<Tile>() % 2 == 0 && tiles >= clusters<Tile>();
+}
+
+template <typename Tile, typename T, typename Epilogue>
+void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
+                         const Epilogue& epilogue, ColumnPlan columns, RowPlan rows) {
+  constexpr DType dtype = std::is_same_v<T, __half> ? DType::fp16 : DType::bf16;
+  const CUtensorMap a_map = matrix_map(dtype, a, m, k, Tile::m);
+  const WeightMaps weight_maps{permuted_map(dtype, weight, n, k, Tile::n / Tile::cluster),
+                               permuted_map(dtype, weight, n, k, Tile::narrow_n / Tile::cluster)};
+  const std::int64_t tiles = tall_tiles<Tile>(m) * (columns.wide + columns.narrow);
+  if (tiles > INT32_MAX / 2) throw std::invalid_argument("a product of over 2^30 tiles");
+  const int slices = static_cast<int>(ceil_div<std::int64_t>(k, Tile::k));
+  // Of tiles that are all alike, as few clusters as take no more rounds: a round's tiles then are whole columns more
+  // often, which read less. 256 tiles take four rounds of 64 clusters, of eight rows and columns, as of 66.
+  const bool alike = columns.wide == 0 || columns.narrow == 0;
+  const std::int64_t used = alike && rows.arrivals == nullptr ? ceil_div(tiles, ceil_div(tiles, clusters<Tile>()))
+                                                              : std::min(tiles, clusters<Tile>());
+  launch_hopper_kernel(exec, gemm_hopper<T, Tile, Epilogue>, used * Tile::cluster, Tile::threads, Tile::shared_bytes,
+                       Tile::cluster, a_map, weight_maps, columns, rows, static_cast<int>(m), static_cast<int>(n),
+                       slices, group_stays_in_l2<Tile>(k) ? ceil_div(slices, 4) : 0, epilogue);
+}
+
 template <typename Tile, typename T, typename Epilogue>
 void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
                          const Epilogue& epilogue) {
-  constexpr DType dtype = std::is_same_v<T, __half> ? DType::fp16 : DType::bf16;
-  static_assert(Tile::m * Tile::cluster <= INT32_MAX - kHopperExtent && Tile::n <= INT32_MAX - kHopperExtent);
-  if (std::max(m, n) > kHopperExtent) throw std::invalid_argument("the Hopper product takes m and n up to 2^31 - 257");
-  const CUtensorMap a_map = matrix_map(dtype, a, m, k, Tile::m);
-  const CUtensorMap weight_map = permuted_map(dtype, weight, n, k, Tile::n / Tile::cluster);
-  const std::int64_t tiles = cluster_tiles_of<Tile>(m, n);
-  if (tiles > INT32_MAX / 2) throw std::invalid_argument("a product of over 2^30 tiles");
-  const int slices = static_cast<int>(ceil_div<std::int64_t>(k, Tile::k));
-  // Where the rows of a group fit in L2 beside what streams by. With all columns in step each row's slice would be read
-  // at one time, and be gone when the next columns ask for it.
-  const bool spreads = 2 * Tile::group_rows * k * 2 <= device_attribute(cudaDevAttrL2CacheSize);
-  launch_hopper_kernel(exec, gemm_hopper<T, Tile, Epilogue>, std::min(tiles, clusters<Tile>()) * Tile::cluster,
-                       Tile::threads, Tile::shared_bytes, Tile::cluster, a_map, weight_map, static_cast<int>(m),
-                       static_cast<int>(n), slices, spreads ? ceil_div(slices, 4) : 0, epilogue);
+  const ColumnPlan columns = choose_columns<Tile>(m, n);
+  RowPlan rows{};
+  if (group_stays_in_l2<Tile>(k) && can_halve_rows<Tile>(m, columns)) {
+    if (const auto partitions = l2_partitions()) rows = {next_arrival_counter(), *partitions};
+  }
+  launch_hopper_tiles<Tile>(exec, a, weight, m, n, k, epilogue, columns, rows);
 }
 
-/// What a product by such tiles is expected to take. By turns an epilogue is hidden; together it costs as much as six
-/// slices. The smallest tile loads more for each FLOP.
-template <typename Tile>
-double expected_cost(std::int64_t m, std::int64_t n, std::int64_t k) {
-  constexpr double kEpilogue = Tile::by_turns ? 0.0 : 6.0, kRate = Tile::n < 192 ? 0.94 : 1.0;
-  const double slices = static_cast<double>(ceil_div<std::int64_t>(k, Tile::k)) + kEpilogue;
-  return expected_time<Tile>(cluster_tiles_of<Tile>(m, n), clusters<Tile>(), kRate) * slices;
-}
-
+/// Takes the tiles whose busiest cluster is expected to be done first. By turns epilogues are hidden; together each
+/// costs as much as six slices. Where rows are too long for L2, narrower tiles cost more, as they read them more often.
 template <typename T, typename Epilogue>
 void launch_hopper(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
                    const Epilogue& epilogue) {
-  const double medium = expected_cost<HopperMediumTile>(m, n, k), large = expected_cost<HopperLargeTile>(m, n, k);
-  if constexpr (HopperWideTile::n % kSquaresColumns == 0 || !sums_squares<Epilogue>) {
-    if (expected_cost<HopperWideTile>(m, n, k) <= std::min(medium, large)) {
-      return launch_hopper_tiles<HopperWideTile>(exec, a, weight, m, n, k, epilogue);
-    }
-  }
-  if (large <= medium) return launch_hopper_tiles<HopperLargeTile>(exec, a, weight, m, n, k, epilogue);
-  launch_hopper_tiles<HopperMediumTile>(exec, a, weight, m, n, k, epilogue);
+  if (std::max(m, n) > kHopperExtent) throw std::invalid_argument("the Hopper product takes m and n up to 2^31 - 257");
+  const double slices = static_cast<double>(ceil_div<std::int64_t>(k, HopperLargeTile::k));
+  const double large = busiest_width<HopperLargeTile>(m, choose_columns<HopperLargeTile>(m, n)) * (1.0 + 6.0 / slices);
+  const double turns = busiest_width<HopperTurnTile>(m, choose_columns<HopperTurnTile>(m, n)) *
+                       (group_stays_in_l2<HopperTurnTile>(k) ? 1.0 : 1.05);
+  if (large < turns) return launch_hopper_tiles<HopperLargeTile>(exec, a, weight, m, n, k, epilogue);
+  launch_hopper_tiles<HopperTurnTile>(exec, a, weight, m, n, k, epilogue);
 }
 
 }  // namespace fusebench::kernels::cuda

@@ -81,6 +81,28 @@ __device__ __forceinline__ std::uint32_t cluster_rank() {
   return rank;
 }
 
+/// Where this block runs.
+__device__ __forceinline__ int multiprocessor() {
+  int number;
+  asm volatile("mov.u32 %0, %%smid;\n" : "=r"(number));
+  return number;
+}
+
+/// The number that block `rank` of the cluster has at this address of its shared memory.
+__device__ __forceinline__ int load_from_block(std::uint32_t shared, std::uint32_t rank) {
+  int number;
+  asm volatile(
+      "{\n"
+      ".reg .b32 remote;\n"
+      "mapa.shared::cluster.u32 remote, %1, %2;\n"
+      "ld.shared::cluster.b32 %0, [remote];\n"
+      "}\n"
+      : "=r"(number)
+      : "r"(shared), "r"(rank)
+      : "memory");
+  return number;
+}
+
 /// Every thread of every block of the cluster.
 __device__ __forceinline__ void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;\n" ::: "memory");
@@ -125,8 +147,18 @@ __device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap
       : "memory");
 }
 
-/// The same for a map of five dimensions, from (x, 0, 0, 0, v) on. Every block of the cluster whose bit is in `ranks`
-/// gets the box, and the report, at the same addresses.
+/// The same for every block of the cluster whose bit is in `ranks`: each gets the box, and the report, at the same
+/// addresses.
+__device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap& map, int x, int y, int z, int w,
+                                         std::uint32_t barrier, std::uint16_t ranks) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+      " [%0], [%1, {%2, %3, %4, %5}], [%6], %7;\n" ::"r"(shared),
+      "l"(reinterpret_cast<std::uint64_t>(&map)), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier), "h"(ranks)
+      : "memory");
+}
+
+/// The same for a map of five dimensions, from (x, 0, 0, 0, v) on.
 __device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap& map, int x, int v,
                                          std::uint32_t barrier, std::uint16_t ranks) {
   asm volatile(
@@ -152,6 +184,10 @@ __device__ __forceinline__ void tma_commit() { asm volatile("cp.async.bulk.commi
 __device__ __forceinline__ void tma_wait_read() { asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory"); }
 /// Until they have been written.
 __device__ __forceinline__ void tma_wait() { asm volatile("cp.async.bulk.wait_group 0;\n" ::: "memory"); }
+
+__device__ __forceinline__ void store_shared(std::uint32_t shared, int number) {
+  asm volatile("st.shared.b32 [%0], %1;\n" ::"r"(shared), "r"(number) : "memory");
+}
 
 /// Rounds 4 or 8 floats to neighbours in shared memory, by one store.
 template <typename T>
@@ -188,6 +224,11 @@ template <int Count>
 __device__ __forceinline__ void grow_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(Count));
 }
+
+/// Of a thread, where one warpgroup loads and two compute. A block has what it was launched with, 168 a thread, and
+/// grow_registers would wait for more for ever.
+constexpr int kLoadingRegisters = 40, kComputingRegisters = 232;
+static_assert(kLoadingRegisters + 2 * kComputingRegisters <= 3 * 168);
 
 // --- wgmma ---
 

@@ -143,13 +143,11 @@ struct RopeEpilogue {
 };
 
 /// The Hopper product's: head_dim is 64 or 128, so that 64 columns lie in one head, and a band's rows are neighbours in
-/// a cache.
+/// a cache. The first 64 columns of all rotated heads come before the others, so that a tile's columns read cos and sin
+/// of the same 32 pairs, the first from L2 and the others from L1.
 template <typename T>
 struct RopeTile {
-  struct Column {
-    int phase;  ///< of the first pair, beside the row's
-    bool rotated;
-  };
+  using Column = int;  ///< the first pair's phase beside the row's; below zero where nothing is rotated
   struct Row {
     int phase;  ///< of its position, in cos and sin
     float factor;
@@ -160,26 +158,31 @@ struct RopeTile {
   CUtensorMap q, k, v;
   const float* cos;
   const float* sin;
-  QkvShape shape;
   DeferredNorm norm;
+  // QkvShape's, in 32 bits
+  int dim, seq, capacity, past;
+  int head_dim, q_columns, kv_columns;
+  int first_parts;  ///< columns of the rotated heads' first parts
+  bool pairs_halves;
 
   __device__ __forceinline__ Column column(int col) const {
-    return {(col & head_mask()) / 2, col < q_columns() + kv_columns()};
+    if (col >= q_columns + kv_columns) return -1;
+    return (col & 63) / 2 + (col < first_parts ? 0 : 32);
   }
   __device__ __forceinline__ Row row(int row) const {
-    const auto position = static_cast<unsigned>(row) % static_cast<unsigned>(shape.seq);
-    return {static_cast<int>(position) * (head_mask() + 1) / 2, row_factor(norm, row, static_cast<int>(shape.dim))};
+    const auto position = static_cast<unsigned>(row) % static_cast<unsigned>(seq);
+    return {static_cast<int>(position) * head_dim / 2, row_factor(norm, row, dim)};
   }
-  __device__ __forceinline__ Operands fetch(const Row& row, const Column& column) const {
-    if (!column.rotated) return {};
-    const int phase = row.phase + column.phase;
+  __device__ __forceinline__ Operands fetch(const Row& row, Column column) const {
+    if (column < 0) return {};
+    const int phase = row.phase + column;
     return {__ldg(reinterpret_cast<const float4*>(cos + phase)), __ldg(reinterpret_cast<const float4*>(sin + phase))};
   }
 
   template <typename Place>
-  __device__ __forceinline__ void put(const Row& row, const Column& column, const Operands& operands,
-                                      const float (&values)[8], int own, const Place& place) const {
-    if (!column.rotated) {
+  __device__ __forceinline__ void put(const Row& row, Column column, const Operands& operands, const float (&values)[8],
+                                      int own, const Place& place) const {
+    if (column < 0) {
       float scaled[8];
 #pragma unroll
       for (int i = 0; i < 8; ++i) scaled[i] = values[i] * row.factor;
@@ -187,7 +190,7 @@ struct RopeTile {
     }
     float first[4], second[4];
     rotate(operands, values, row.factor, first, second);
-    if (shape.pairing == Pairing::half) {
+    if (pairs_halves) {
       // Of 64 columns 32 results belong to the first half of the head, and 32 to the second, each a box.
       const int pair = own % 64 / 2, boxes = own - own % 64;
       place(boxes + pair, first);
@@ -199,33 +202,33 @@ struct RopeTile {
   }
 
   __device__ __forceinline__ BoxTarget target(int row, int col) const {
-    if (col < q_columns()) return {q, row, rotated_to(col)};
-    // shape.kv_rows(row), without a division of 64 bits.
-    const int seq = static_cast<int>(shape.kv_rows.seq), capacity = static_cast<int>(shape.kv_rows.capacity);
-    const int cached = row + row / seq * (capacity - seq) + static_cast<int>(shape.kv_rows.past);
-    col -= q_columns();
-    if (col < kv_columns()) return {k, cached, rotated_to(col)};
-    return {v, cached, col - kv_columns()};
+    const bool is_rotated = col < q_columns + kv_columns;
+    const int place = is_rotated ? rotated_to(col) : col;
+    if (place < q_columns) return {q, row, place};
+    const int cached = row + row / seq * (capacity - seq) + past;  // QkvShape::kv_rows(row)
+    if (is_rotated) return {k, cached, place - q_columns};
+    return {v, cached, place - q_columns - kv_columns};
   }
 
  private:
-  /// Where a box of rotated results goes.
-  __device__ int rotated_to(int col) const {
-    if (shape.pairing != Pairing::half) return col;
-    const int element = col & head_mask(), half = element % 64 / kBoxColumns;
-    return col - element + half * (head_mask() + 1) / 2 + element / 64 * kBoxColumns;
+  /// The column among q's and k's where a box of rotated results goes.
+  __device__ __forceinline__ int rotated_to(int col) const {
+    const int part = col < first_parts ? 0 : 1, head = (col - part * first_parts) / 64;
+    const int box = (col & 63) / kBoxColumns;  // of the part; where halves are paired, the half
+    return head * head_dim + (pairs_halves ? box * head_dim / 2 + part * kBoxColumns : part * 64 + box * kBoxColumns);
   }
-  __device__ int head_mask() const { return static_cast<int>(shape.head_dim) - 1; }
-  __device__ int q_columns() const { return static_cast<int>(shape.heads * shape.head_dim); }
-  __device__ int kv_columns() const { return static_cast<int>(shape.kv_heads * shape.head_dim); }
 };
 
-/// prepared [columns, dim]: the rows of wq, wk and wv one after the other, q's and k's heads in the order of pairs.
+/// prepared [columns, dim], see prepare_qkv; `parts`: in the order of GemmKernel::hopper.
 template <typename T>
-__global__ void gather_rows(const T* wq, const T* wk, const T* wv, T* prepared, QkvShape shape) {
+__global__ void gather_rows(const T* wq, const T* wk, const T* wv, T* prepared, QkvShape shape, bool parts) {
   const std::int64_t d = shape.head_dim, q_rows = shape.heads * d, kv_rows = shape.kv_heads * d;
   for (std::int64_t i = grid_thread(); i < shape.columns() * shape.dim; i += grid_threads()) {
     std::int64_t row = i / shape.dim;
+    if (parts && d == 128 && row < q_rows + kv_rows) {
+      const std::int64_t rotated_heads = shape.heads + shape.kv_heads, part = row / 64;
+      row = part % rotated_heads * d + part / rotated_heads * 64 + row % 64;
+    }
     const std::int64_t col = i % shape.dim;
     const T* weight = wq;
     bool rotated = true;
@@ -258,11 +261,24 @@ void product_rope(const Exec& exec, GemmKernel kernel, DType dtype, const void* 
                          is_aligned_16(k) && is_aligned_16(v);
     if (kernel == GemmKernel::hopper) {
       if (!vectors || !hopper_takes(shape)) throw std::invalid_argument("the Hopper product cannot store such heads");
-      const std::int64_t cached = shape.kv_rows(shape.rows - 1) + 1, kv_columns = shape.kv_heads * shape.head_dim;
-      return launch_hopper(exec, rows, weights, shape.rows, shape.columns(), shape.dim,
-                           RopeTile<T>{output_map(dtype, q, shape.rows, shape.heads * shape.head_dim),
-                                       output_map(dtype, k, cached, kv_columns),
-                                       output_map(dtype, v, cached, kv_columns), cos, sin, shape, norm});
+      const std::int64_t cached = shape.kv_rows(shape.rows - 1) + 1;
+      const std::int64_t q_columns = shape.heads * shape.head_dim, kv_columns = shape.kv_heads * shape.head_dim;
+      const RopeTile<T> tile{.q = output_map(dtype, q, shape.rows, q_columns),
+                             .k = output_map(dtype, k, cached, kv_columns),
+                             .v = output_map(dtype, v, cached, kv_columns),
+                             .cos = cos,
+                             .sin = sin,
+                             .norm = norm,
+                             .dim = static_cast<int>(shape.dim),
+                             .seq = static_cast<int>(shape.seq),
+                             .capacity = static_cast<int>(shape.kv_rows.capacity),
+                             .past = static_cast<int>(shape.kv_rows.past),
+                             .head_dim = static_cast<int>(shape.head_dim),
+                             .q_columns = static_cast<int>(q_columns),
+                             .kv_columns = static_cast<int>(kv_columns),
+                             .first_parts = static_cast<int>(shape.heads + shape.kv_heads) * 64,
+                             .pairs_halves = shape.pairing == Pairing::half};
+      return launch_hopper(exec, rows, weights, shape.rows, shape.columns(), shape.dim, tile);
     }
     require_no(norm);
     launch_product(
@@ -271,12 +287,12 @@ void product_rope(const Exec& exec, GemmKernel kernel, DType dtype, const void* 
   });
 }
 
-void prepare_qkv(const Exec& exec, DType dtype, const void* wq, const void* wk, const void* wv, void* prepared,
-                 QkvShape shape) {
+void prepare_qkv(const Exec& exec, GemmKernel kernel, DType dtype, const void* wq, const void* wk, const void* wv,
+                 void* prepared, QkvShape shape) {
   dispatch_half(dtype, [&]<typename T>() {
     gather_rows<<<grid_for(shape.columns() * shape.dim, 256), 256, 0, stream_of(exec)>>>(
         static_cast<const T*>(wq), static_cast<const T*>(wk), static_cast<const T*>(wv), static_cast<T*>(prepared),
-        shape);
+        shape, kernel == GemmKernel::hopper);
     FUSEBENCH_LAUNCH_CHECK(gather_rows);
   });
 }

@@ -49,8 +49,9 @@ __device__ __forceinline__ Pack<T, N> scaled(const Pack<T, N>& x, float rstd, co
   return y;
 }
 
-/// The row stays in registers.
-template <typename T, int N, int Chunks, bool Add>
+/// The row stays in registers. `Full`: a block has one row, which is Chunks packs of each thread; looking for the row's
+/// end would keep loads from being in flight together.
+template <typename T, int N, int Chunks, bool Add, bool Full>
 __global__ void __launch_bounds__(max_row_threads) rmsnorm_rows(const Arguments<T> args) {
   constexpr bool early_weight = Chunks <= 4;  // in flight beside x; with longer rows registers would run out
   const int packs = static_cast<int>(args.cols / N);
@@ -60,20 +61,21 @@ __global__ void __launch_bounds__(max_row_threads) rmsnorm_rows(const Arguments<
     const std::int64_t row = first + threadIdx.y;
     const std::int64_t start = row * args.cols;
     const int row_packs = row < args.rows ? packs : 0;
+    const auto is_inside = [&](int chunk) { return Full || offset(chunk) < row_packs; };
 
     Pack<T, N> x[Chunks], weight[Chunks];
     if constexpr (Add) {
       Pack<T, N> r[Chunks];
 #pragma unroll
       for (int i = 0; i < Chunks; ++i) {
-        if (offset(i) < row_packs) {
+        if (is_inside(i)) {
           x[i] = load_pack_once<N>(args.x + start + offset(i) * N);
           r[i] = load_pack_once<N>(args.r + start + offset(i) * N);
         }
       }
 #pragma unroll
       for (int i = 0; i < Chunks; ++i) {
-        if (offset(i) < row_packs) {
+        if (is_inside(i)) {
           x[i] = sum_of(x[i], r[i]);
           store_pack(args.h + start + offset(i) * N, x[i]);
         }
@@ -81,26 +83,26 @@ __global__ void __launch_bounds__(max_row_threads) rmsnorm_rows(const Arguments<
     } else {
 #pragma unroll
       for (int i = 0; i < Chunks; ++i) {
-        if (offset(i) < row_packs) x[i] = load_pack_once<N>(args.x + start + offset(i) * N);
+        if (is_inside(i)) x[i] = load_pack_once<N>(args.x + start + offset(i) * N);
       }
     }
     if constexpr (early_weight) {
 #pragma unroll
       for (int i = 0; i < Chunks; ++i) {
-        if (offset(i) < row_packs) weight[i] = load_pack<N>(args.weight + offset(i) * N);
+        if (is_inside(i)) weight[i] = load_pack<N>(args.weight + offset(i) * N);
       }
     }
 
     float squares = 0.0f;
 #pragma unroll
     for (int i = 0; i < Chunks; ++i) {
-      if (offset(i) < row_packs) squares += square_sum(x[i]);
+      if (is_inside(i)) squares += square_sum(x[i]);
     }
     const float rstd = rstd_of(row_sum(squares), args.cols, args.eps);
 
 #pragma unroll
     for (int i = 0; i < Chunks; ++i) {
-      if (offset(i) < row_packs) {
+      if (is_inside(i)) {
         if constexpr (!early_weight) weight[i] = load_pack<N>(args.weight + offset(i) * N);
         store_pack(args.y + start + offset(i) * N, scaled(x[i], rstd, weight[i]));
       }
@@ -139,7 +141,9 @@ void launch(const Exec& exec, const Arguments<T>& args) {
       rmsnorm_long_rows<T, N, Add><<<rows.grid, rows.block, 0, stream_of(exec)>>>(args);
     } else {
       dispatch_chunks<max_chunks<Add>>(rows.chunks, [&]<int Chunks>() {
-        rmsnorm_rows<T, N, Chunks, Add><<<rows.grid, rows.block, 0, stream_of(exec)>>>(args);
+        const bool full = rows.block.y == 1 && args.cols == std::int64_t{N} * Chunks * rows.block.x;
+        auto* kernel = full ? rmsnorm_rows<T, N, Chunks, Add, true> : rmsnorm_rows<T, N, Chunks, Add, false>;
+        kernel<<<rows.grid, rows.block, 0, stream_of(exec)>>>(args);
       });
     }
   });

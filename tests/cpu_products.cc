@@ -72,7 +72,7 @@ struct Qkv {
 Qkv fused_qkv(const QkvCase& c) {
   const QkvShape& shape = c.shape;
   Floats prepared(shape.columns() * shape.dim);
-  cpu_fused().prepare_qkv(exec, fp32, c.wq.data(), c.wk.data(), c.wv.data(), prepared.data(), shape);
+  cpu_fused().prepare_qkv(exec, GemmKernel::cpu, fp32, c.wq.data(), c.wk.data(), c.wv.data(), prepared.data(), shape);
   REQUIRE(prepared.guards_intact());
   const std::int64_t kv_size = shape.rows / shape.seq * shape.kv_rows.capacity * shape.kv_heads * shape.head_dim;
   Qkv out{Floats(shape.rows * shape.heads * shape.head_dim), Floats(kv_size, 99.0F), Floats(kv_size, 99.0F)};
@@ -173,7 +173,7 @@ TEST_CASE("CPU product with RoPE") {
 TEST_CASE("CPU preparation puts a RoPE pair's weights side by side") {
   const QkvCase c = draw_qkv(1, 1, 0, 1, 1, 1, 6, Pairing::half);
   Floats prepared(18);
-  cpu_fused().prepare_qkv(exec, fp32, c.wq.data(), c.wk.data(), c.wv.data(), prepared.data(), c.shape);
+  cpu_fused().prepare_qkv(exec, GemmKernel::cpu, fp32, c.wq.data(), c.wk.data(), c.wv.data(), prepared.data(), c.shape);
   Doubles expected;
   for (const Floats* weight : {&c.wq, &c.wk}) {
     for (const int row : {0, 3, 1, 4, 2, 5}) expected.push_back(static_cast<double>((*weight)[row]));

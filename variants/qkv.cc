@@ -84,7 +84,8 @@ void fused_qkv(const Planning& p, const QkvTensors& in, const QkvResult& out) {
                  .reads = {p.all(in.wq), p.all(in.wk), p.all(in.wv)},
                  .writes = {p.all(weights)},
                  .launch = [=, run = kernels.prepare_qkv, dtype = c.dtype](const Exec& exec, const Bindings& bound) {
-                   run(exec, dtype, bound.at(in.wq), bound.at(in.wk), bound.at(in.wv), bound.at(weights), shape);
+                   run(exec, kernel, dtype, bound.at(in.wq), bound.at(in.wk), bound.at(in.wv), bound.at(weights),
+                       shape);
                  }});
   const NormedInput x = normed_input(p, kernel, "x", in.x, in.norm_weight, weights, {});
   Step product{

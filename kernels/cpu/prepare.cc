@@ -7,8 +7,8 @@
 
 namespace fusebench::kernels::cpu {
 
-void prepare_qkv(const Exec& /*exec*/, DType dtype, const void* wq, const void* wk, const void* wv, void* prepared,
-                 QkvShape shape) {
+void prepare_qkv(const Exec& /*exec*/, GemmKernel /*kernel*/, DType dtype, const void* wq, const void* wk,
+                 const void* wv, void* prepared, QkvShape shape) {
   require_fp32(dtype);
   const std::int64_t d = shape.head_dim;
   const std::int64_t q_rows = shape.heads * d;

@@ -142,15 +142,23 @@ void compare(std::int64_t m, std::int64_t n, std::int64_t k, Device& device, cub
   DeviceBuffer<__half> a(testing::draw<__half>(m * k, 1)), weight(testing::draw<__half>(n * k, 2));
   DeviceBuffer<__half> c(m * n);
   std::vector<Contender> contenders;
-  const auto add = [&]<typename Tile>(std::string name) {
-    contenders.push_back({std::move(name), [&] {
-                            launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, a.data(), weight.data(), m, n, k,
-                                                      PlainTile{output_map(DType::fp16, c.data(), m, n)});
-                          }});
+  const auto add = [&]<typename Tile>(std::string name, ColumnPlan columns) {
+    for (const bool halves : {false, true}) {
+      const auto partitions = l2_partitions();
+      if (halves && !(partitions && can_halve_rows<Tile>(m, columns))) continue;
+      contenders.push_back({name + (halves ? ", rows halved" : ""), [&, columns, halves, partitions] {
+                              const RowPlan rows = halves ? RowPlan{next_arrival_counter(), *partitions} : RowPlan{};
+                              launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, a.data(), weight.data(), m, n, k,
+                                                        PlainTile{output_map(DType::fp16, c.data(), m, n)}, columns,
+                                                        rows);
+                            }});
+    }
   };
-  add.operator()<HopperLargeTile>("128x256 together");
-  add.operator()<HopperWideTile>("128x192 by turns");
-  add.operator()<HopperMediumTile>("128x128 by turns");
+  using Turns = HopperTurnTile;
+  add.operator()<HopperLargeTile>("256 together", choose_columns<HopperLargeTile>(m, n));
+  add.operator()<Turns>("192 by turns", columns_of<Turns>(n, ceil_div<std::int64_t>(n, Turns::n)));
+  add.operator()<Turns>("128 by turns", columns_of<Turns>(n, 0));
+  add.operator()<Turns>("192, 128 by turns", choose_columns<Turns>(m, n));
   contenders.push_back({"cublasGemmEx", [&] {
                           const float one = 1, zero = 0;
                           cublasGemmEx(cublas, CUBLAS_OP_T, CUBLAS_OP_N, static_cast<int>(n), static_cast<int>(m),
@@ -173,7 +181,7 @@ void compare(std::int64_t m, std::int64_t n, std::int64_t k, Device& device, cub
   const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   for (const Contender& contender : contenders) {
     const double us = median(contender.us);
-    std::printf("%lld x %lld x %lld  %-20s %8.1f us [%.1f, %.1f]  %5.0f TFLOP/s  %5.0f MHz  %6.1f mJ\n",
+    std::printf("%lld x %lld x %lld  %-30s %8.1f us [%.1f, %.1f]  %5.0f TFLOP/s  %5.0f MHz  %6.1f mJ\n",
                 static_cast<long long>(m), static_cast<long long>(n), static_cast<long long>(k), contender.name.c_str(),
                 us, *std::min_element(contender.us.begin(), contender.us.end()),
                 *std::max_element(contender.us.begin(), contender.us.end()), flops / us / 1e6, median(contender.mhz),

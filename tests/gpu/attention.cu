@@ -364,24 +364,29 @@ TEST_CASE("Hopper attention is right with every number of slices in its ring, an
       for (const std::int64_t keys : {127, 128, 129, 256, 257, 384, 512, 640, 700}) {
         for (const std::int64_t seq : {1, 64, 65, 130, 256}) {
           if (seq > keys) continue;
-          check_both_types({.batch = 1,
-                            .seq = seq,
-                            .keys = keys,
-                            .heads = 2,
-                            .kv_heads = 1,
-                            .head_dim = head_dim,
-                            .causal = causal});
+          for (const std::int64_t kv_heads : {1, 2}) {  // twins are two heads, or two tiles of rows
+            check_both_types({.batch = 1,
+                              .seq = seq,
+                              .keys = keys,
+                              .heads = 2,
+                              .kv_heads = kv_heads,
+                              .head_dim = head_dim,
+                              .causal = causal});
+          }
         }
       }
-      // Blocks take up to five tiles of one to four slices, in turning order.
-      check(Problem<__half>({.batch = 2,
-                             .seq = 500,
-                             .keys = 500,
-                             .heads = multiprocessors() / 2 + 3,
-                             .kv_heads = multiprocessors() / 2 + 3,
-                             .head_dim = head_dim,
-                             .causal = causal}),
-            {AttentionKernel::hopper});
+      // Blocks take up to five tiles of one to four slices, in turning order: twins of rows, none, twins of heads.
+      const std::int64_t kv_heads = multiprocessors() / 2 + 3;
+      for (const auto& [seq, group] : {std::pair{500, 1}, {300, 1}, {300, 2}}) {
+        check(Problem<__half>({.batch = 2,
+                               .seq = seq,
+                               .keys = seq,
+                               .heads = kv_heads * group,
+                               .kv_heads = kv_heads,
+                               .head_dim = head_dim,
+                               .causal = causal}),
+              {AttentionKernel::hopper});
+      }
     }
   }
 }

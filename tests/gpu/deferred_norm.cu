@@ -199,9 +199,9 @@ TEST_CASE("a Hopper product sums the squares of what it stores") {
       for (const std::int64_t n : {32, 96, 128, 160, 288, 512}) check_residual_squares<T>(m, n, 72);
     }
     // Tiles are those of 132 multiprocessors.
-    check_residual_squares<T>(2300, 4096, 40);   // medium tiles, a second group of rows
-    check_residual_squares<T>(129, 42208, 136);  // five a cluster
-    check_residual_squares<T>(66, 8576, 7616);   // large tiles
+    check_residual_squares<T>(2300, 5120, 40);   // wide and narrow tiles, a second group of rows
+    check_residual_squares<T>(129, 42208, 136);  // four a cluster
+    check_residual_squares<T>(66, 12704, 7616);  // large tiles
     check_residual_squares<T>(300, 4128, 72, true);
   });
 }
@@ -216,8 +216,9 @@ TEST_CASE("a deferred norm multiplies the rows of a Hopper product") {
         check_norm_rope<T>({m, k, 2, 1, 64, m, {m, m, 0}, Pairing::half}, {m, k, parts});
       }
     }
-    // Wide tiles on 132 multiprocessors, several a block, behind older rows.
+    // On 132 multiprocessors several tiles a cluster, behind older rows: wide ones, then narrow ones too.
     check_norm_rope<T>({1404, k, 37, 31, 128, 1404, {1404, 1427, 23}, Pairing::interleaved}, {1404, k, 2});
+    check_norm_rope<T>({1404, k, 80, 60, 64, 1404, {1404, 1427, 23}, Pairing::half}, {1404, k, 64});
   });
 }
 

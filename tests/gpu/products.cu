@@ -148,7 +148,7 @@ void check_rope(GemmKernel kernel, const QkvCase& c, Pairing pairing) {
       k(c.batch * (c.past + c.seq) * kv_size, offset, output_guard),
       v(c.batch * (c.past + c.seq) * kv_size, offset, output_guard);
 
-  kernels::cuda::prepare_qkv(exec, Format<T>::dtype, device_wq.data(), device_wk.data(), device_wv.data(),
+  kernels::cuda::prepare_qkv(exec, kernel, Format<T>::dtype, device_wq.data(), device_wk.data(), device_wv.data(),
                              prepared.data(), shape);
   kernels::cuda::product_rope(exec, kernel, Format<T>::dtype, device_x.data(), prepared.data(), device_cos.data(),
                               device_sin.data(), q.data(), k.data(), v.data(), shape, {});
@@ -205,13 +205,17 @@ void check_rope_agrees(const QkvCase& c, Pairing pairing) {
   CAPTURE(c.batch, c.seq, c.past, c.dim, c.heads, c.kv_heads, c.head_dim, name_of(pairing), name_of(Format<T>::dtype));
   const QkvShape shape = c.shape(pairing);
   const std::int64_t q_size = c.heads * c.head_dim, kv_size = c.batch * (c.past + c.seq) * c.kv_heads * c.head_dim;
-  const DeviceBuffer<T> x(draw<T>(shape.rows * c.dim, 1)), weight(draw<T>(shape.columns() * c.dim, 2));
+  const std::int64_t kv_rows = c.kv_heads * c.head_dim;
+  const DeviceBuffer<T> x(draw<T>(shape.rows * c.dim, 1)), wq(draw<T>(q_size * c.dim, 2)),
+      wk(draw<T>(kv_rows * c.dim, 3)), wv(draw<T>(kv_rows * c.dim, 4));
+  DeviceBuffer<T> prepared(shape.columns() * c.dim);
   const DeviceBuffer<float> cos(draw<float>(c.seq * c.head_dim / 2, 5)), sin(draw<float>(c.seq * c.head_dim / 2, 6));
   const std::vector<T> cache = draw<T>(kv_size, 7);
   const auto launch = [&](GemmKernel kernel) {
     std::array results = {DeviceBuffer<T>(shape.rows * q_size, 0, output_guard),
                           DeviceBuffer<T>(cache, 0, output_guard), DeviceBuffer<T>(cache, 0, output_guard)};
-    kernels::cuda::product_rope(exec, kernel, Format<T>::dtype, x.data(), weight.data(), cos.data(), sin.data(),
+    kernels::cuda::prepare_qkv(exec, kernel, Format<T>::dtype, wq.data(), wk.data(), wv.data(), prepared.data(), shape);
+    kernels::cuda::product_rope(exec, kernel, Format<T>::dtype, x.data(), prepared.data(), cos.data(), sin.data(),
                                 results[0].data(), results[1].data(), results[2].data(), shape, {});
     return results;
   };
@@ -334,19 +338,19 @@ TEST_CASE("product_rope of the Hopper kernel rotates and appends where rows are 
                   std::invalid_argument);
 }
 
-// Tiles are those of 132 multiprocessors.
+// Tiles are those of 132 multiprocessors: large ones, or wide and narrow ones by turns.
 TEST_CASE("Hopper products agree with the portable ones over many tiles and slices") {
   if (skip_without_hopper()) return;
   for_types<__half, __nv_bfloat16>([&]<typename T>() {
     check_residual_agrees<T>(66, 12704, 7616);  // large tiles
-    check_residual_agrees<T>(129, 33824, 72);   // wide tiles, three a block
-    check_residual_agrees<T>(129, 50720, 72);   // medium tiles, seven a cluster
+    check_residual_agrees<T>(129, 33824, 72);   // wide tiles, three a cluster
+    check_residual_agrees<T>(129, 50720, 72);   // and narrow ones, five a cluster
     check_swiglu_agrees<T>(66, 6352, 7616);     // large tiles
-    check_swiglu_agrees<T>(2200, 6000, 328);    // wide tiles, two groups of rows
+    check_swiglu_agrees<T>(2200, 6000, 328);    // wide and narrow tiles, two groups of rows
     for (const Pairing pairing : {Pairing::interleaved, Pairing::half}) {
       check_rope_agrees<T>({1, 70, 0, 7616, 80, 10, 128}, pairing);    // large tiles
       check_rope_agrees<T>({1, 70, 0, 7616, 160, 20, 64}, pairing);    // the same
-      check_rope_agrees<T>({1, 1404, 23, 200, 80, 60, 64}, pairing);   // wide tiles behind older rows
+      check_rope_agrees<T>({1, 1404, 23, 200, 80, 60, 64}, pairing);   // wide and narrow tiles behind older rows
       check_rope_agrees<T>({11, 128, 23, 200, 37, 31, 128}, pairing);  // heads and tensors that begin within a tile
     }
   });

@@ -1,0 +1,169 @@
+// See kernels/l2_partitions.h. Blocks, one to a multiprocessor, time atomics one behind the other, since others' would
+// disturb them.
+#include "kernels/l2_partitions.h"
+
+#include <atomic>
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <random>
+
+#include "kernels/device.cuh"
+
+namespace fusebench::kernels {
+namespace {
+
+constexpr int kLines = 64, kTries = 4, kCounters = 1024;
+constexpr unsigned kMemoryWords = 1u << 21, kLineWords = 32;
+constexpr int kSharedBytes = 128 * 1024;  // over half of a multiprocessor's, so that it takes one block
+
+__device__ unsigned long long arrival_counters[kCounters];
+
+struct Probe {
+  unsigned* memory;         ///< zeros
+  const unsigned* lines;    ///< [kLines], words
+  unsigned* turn;           ///< zero
+  unsigned* multiprocessor; ///< [gridDim.x]: where a block ran
+  float* cycles;            ///< [gridDim.x, kLines]: the shortest latency
+};
+
+__global__ void time_atomics(Probe probe) {
+  if (threadIdx.x != 0) return;
+  while (*static_cast<volatile unsigned*>(probe.turn) != blockIdx.x) __nanosleep(500);
+  for (int line = 0; line < kLines; ++line) {
+    unsigned* word = probe.memory + probe.lines[line];
+    long long shortest = INT32_MAX;
+    for (int i = 0; i <= kTries; ++i) {  // the first brings the line
+      const long long start = clock64();
+      if (atomicAdd(word, 0u) != 0) return;  // never: words are zero; but the clock is read when that is known
+      if (i > 0) shortest = min(shortest, clock64() - start);
+    }
+    probe.cycles[blockIdx.x * kLines + line] = static_cast<float>(shortest);
+  }
+  asm volatile("mov.u32 %0, %%smid;\n" : "=r"(probe.multiprocessor[blockIdx.x]));
+  __threadfence();
+  atomicAdd(probe.turn, 1u);
+}
+
+/// Device memory for the probe, of zeros or of given values.
+template <typename T>
+class Memory {
+ public:
+  Memory(cudaStream_t stream, std::size_t count) : stream_(stream), count_(count) {
+    FUSEBENCH_CUDA_CHECK(cudaMalloc(&data_, count * sizeof(T)));
+    FUSEBENCH_CUDA_CHECK(cudaMemsetAsync(data_, 0, count * sizeof(T), stream));
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory() { cudaFree(data_); }
+
+  T* data() const { return data_; }
+  void write(const std::vector<T>& values) {
+    FUSEBENCH_CUDA_CHECK(cudaMemcpyAsync(data_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice, stream_));
+  }
+  std::vector<T> read() const {
+    std::vector<T> values(count_);
+    FUSEBENCH_CUDA_CHECK(cudaMemcpyAsync(values.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost, stream_));
+    FUSEBENCH_CUDA_CHECK(cudaStreamSynchronize(stream_));
+    return values;
+  }
+
+ private:
+  cudaStream_t stream_;
+  std::size_t count_;
+  T* data_ = nullptr;
+};
+
+std::vector<std::vector<double>> measure_latencies(cudaStream_t stream) {
+  const auto blocks = static_cast<std::size_t>(multiprocessors());
+  Memory<unsigned> memory(stream, kMemoryWords), lines(stream, kLines), turn(stream, 1), places(stream, blocks);
+  Memory<float> cycles(stream, blocks * kLines);
+  std::mt19937 random(1);
+  std::vector<unsigned> words(kLines);
+  for (unsigned& word : words) word = static_cast<unsigned>(random()) % (kMemoryWords / kLineWords) * kLineWords;
+  lines.write(words);
+  FUSEBENCH_CUDA_CHECK(
+      cudaFuncSetAttribute(time_atomics, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
+  time_atomics<<<static_cast<unsigned>(blocks), 32, kSharedBytes, stream>>>(
+      {memory.data(), lines.data(), turn.data(), places.data(), cycles.data()});
+  FUSEBENCH_LAUNCH_CHECK(time_atomics);
+  const std::vector<float> measured = cycles.read();
+  const std::vector<unsigned> multiprocessor = places.read();
+  std::vector<std::vector<double>> latencies(blocks);
+  for (std::size_t block = 0; block < blocks; ++block) {
+    if (multiprocessor[block] >= blocks) return {};
+    const auto first = measured.begin() + static_cast<std::ptrdiff_t>(block * kLines);
+    latencies[multiprocessor[block]].assign(first, first + kLines);
+  }
+  return latencies;
+}
+
+std::optional<L2Partitions> measure() {
+  // The caller may be capturing, which by default forbids allocations; those of here belong to no graph.
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  FUSEBENCH_CUDA_CHECK(cudaThreadExchangeStreamCaptureMode(&mode));
+  cudaStream_t stream{};
+  FUSEBENCH_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  std::optional<L2Partitions> partitions;
+  for (int i = 0; i < 3 && !partitions; ++i) partitions = partitions_by(measure_latencies(stream));  // others may disturb
+  FUSEBENCH_CUDA_CHECK(cudaStreamDestroy(stream));
+  FUSEBENCH_CUDA_CHECK(cudaThreadExchangeStreamCaptureMode(&mode));
+  return partitions;
+}
+
+}  // namespace
+
+std::optional<L2Partitions> partitions_by(const std::vector<std::vector<double>>& latencies) {
+  constexpr double kAlike = 0.5;  // of a correlation; 0.95 was the least seen
+  L2Partitions partitions;
+  if (latencies.empty() || latencies.size() > 64 * partitions.second.size()) return {};
+  const std::size_t count = latencies.size(), lines = latencies[0].size();
+  std::vector<double> line_means(lines);
+  for (const std::vector<double>& of_one : latencies) {
+    if (of_one.size() != lines || lines == 0) return {};
+    for (std::size_t i = 0; i < lines; ++i) line_means[i] += of_one[i] / static_cast<double>(count);
+  }
+  std::vector<std::vector<double>> above = latencies;  // what is a line's own, and a multiprocessor's own, taken off
+  for (std::vector<double>& of_one : above) {
+    double mean = 0.0, norm = 0.0;
+    for (std::size_t i = 0; i < lines; ++i) {
+      of_one[i] -= line_means[i];
+      mean += of_one[i] / static_cast<double>(lines);
+    }
+    for (double& value : of_one) {
+      value -= mean;
+      norm += value * value;
+    }
+    for (double& value : of_one) value /= std::sqrt(norm);
+  }
+  std::size_t seconds = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    double alike = 0.0;
+    for (std::size_t line = 0; line < lines; ++line) alike += above[0][line] * above[i][line];
+    if (!(std::abs(alike) > kAlike)) return {};
+    if (alike > 0.0) continue;
+    partitions.second[i / 64] |= std::uint64_t{1} << i % 64;
+    ++seconds;
+  }
+  if (2 * seconds != count) return {};
+  return partitions;
+}
+
+std::optional<L2Partitions> l2_partitions() {
+  static std::mutex mutex;
+  static std::map<int, std::optional<L2Partitions>> measured;
+  int device = 0;
+  FUSEBENCH_CUDA_CHECK(cudaGetDevice(&device));
+  const std::lock_guard lock(mutex);
+  const auto found = measured.find(device);
+  return found != measured.end() ? found->second : measured[device] = measure();
+}
+
+unsigned long long* next_arrival_counter() {
+  static std::atomic<unsigned> next{0};
+  void* counters = nullptr;
+  FUSEBENCH_CUDA_CHECK(cudaGetSymbolAddress(&counters, arrival_counters));
+  return static_cast<unsigned long long*>(counters) + next++ % kCounters;
+}
+
+}  // namespace fusebench::kernels
