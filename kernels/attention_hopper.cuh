@@ -10,7 +10,8 @@
 //
 // Two blocks form a cluster and take two tiles, twins, that read the same keys: those of two query heads of a group, or
 // of neighbouring rows. Each loads one half of a slice and TMA delivers it to both, which halves what k and v cost of
-// L2. Of neighbouring rows, where the mask is causal, the upper twin leaves out a slice that the lower one alone sees.
+// L2. Where neither goes, a block is alone. Of neighbouring rows, where the mask is causal, the upper twin leaves out a
+// slice that the lower one alone sees.
 //
 // Slices are taken from the last one that a row of the tile sees down to the first, so that masks concern the first
 // ones taken alone. Keys beyond the last score -inf; TMA fills their v with zeros. A row that sees no key becomes 0.
@@ -57,13 +58,13 @@ struct HopperAttentionShape {
 /// A tile of q, and how many slices of keys it reads.
 struct AttentionPlace {
   int batch, head, first_row, slices;
-  int skipped;  ///< slices before these that the other block of the cluster alone reads
+  int skipped;  ///< slices of later keys, taken first, that the other block of the cluster alone reads
 };
 
 /// Which tiles a cluster takes: every clusters-th unit of work. Heads come in sections, and in a section the heads'
 /// units of the same rows side by side. Where the mask is causal a unit is two tiles for each block, the last and the
 /// first of those left, which see as many keys together as any other two; otherwise it is one. A tile and its twin
-/// count as one here: `heads` and `row_tiles` are those of twins.
+/// count as one: `all_heads` and `heads` are pairs of heads, or row tiles are pairs.
 template <typename Tile>
 class AttentionSchedule {
  public:
@@ -310,14 +311,17 @@ class AttentionConsumer {
     }
   }
 
-  /// Gives a slice back as it came.
+  /// Gives a slice back as it came, once all warps have seen it: no product keeps them together here, and a warp that
+  /// came when the stage was filled anew would wait for a phase of the same parity.
   __device__ __forceinline__ void skip() {
-    hopper::barrier_wait(memory_.k_full(k_place_.stage), k_place_.parity);
-    release(memory_.k_empty(k_place_.stage));
-    k_place_.advance();
-    hopper::barrier_wait(memory_.v_full(v_place_.stage), v_place_.parity);
-    release(memory_.v_empty(v_place_.stage));
-    v_place_.advance();
+    const auto give_back = [&](std::uint32_t full, std::uint32_t empty, RingPlace<Tile::stages>& place) {
+      hopper::barrier_wait(full, place.parity);
+      hopper::named_sync(3 + warpgroup_, 128);  // behind the turns' barriers
+      release(empty);
+      place.advance();
+    };
+    give_back(memory_.k_full(k_place_.stage), memory_.k_empty(k_place_.stage), k_place_);
+    give_back(memory_.v_full(v_place_.stage), memory_.v_empty(v_place_.stage), v_place_);
   }
 
   /// Behind the wait for a slice's scores: gives its keys back, and makes probabilities of the scores. Returns whether

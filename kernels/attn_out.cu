@@ -69,13 +69,13 @@ struct ResidualTile {
   __device__ BoxTarget target(int row, int col) const { return {out, row, col}; }
 };
 
-/// The same with the sums of squares of what is stored, [m, parts].
+/// The same with the sums of squares of what is stored, squares [m, parts].
 template <typename T>
 struct ResidualSquaresTile : ResidualTile<T> {
   using typename ResidualTile<T>::Column, typename ResidualTile<T>::Row, typename ResidualTile<T>::Operands;
 
   float* squares;
-  int parts;
+  int parts;  ///< ceil(n / kSquaresColumns)
 
   template <typename Place>
   __device__ __forceinline__ float put(Row row, Column col, const Operands& operands, const float (&values)[8], int own,

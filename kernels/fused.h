@@ -55,7 +55,7 @@ constexpr bool hopper_takes(const QkvShape& shape) {
   return (shape.head_dim == 64 || shape.head_dim == 128) && rows_are_neighbours && positions_fit;
 }
 
-constexpr std::int64_t kSquaresColumns = 64;  ///< of a row in one sum that product_residual stores
+constexpr std::int64_t kSquaresColumns = 64;  ///< of a row in one sum of product_residual; divides all tiles
 
 /// An RMSNorm in front of a product that is applied behind it (kernels/deferred_norm.h), by GemmKernel::hopper alone. A
 /// row's factor is 1 / (fold · sqrt(sum of the row's squares / dim + eps)).
@@ -92,7 +92,8 @@ struct Fused {
   void (*product_residual)(const Exec&, GemmKernel, DType, const void* a, const void* weight, const void* residual,
                            void* out, std::int64_t m, std::int64_t n, std::int64_t k, float* squares);
 
-  // q, k, v = split(a[rows, dim] · weight[columns, dim]ᵀ), q and k rotated, k and v stored at kv_rows
+  // q, k, v = split(a[rows, dim] · weight[columns, dim]ᵀ), q and k rotated, k and v stored at kv_rows; prepared_weight
+  // is prepare_qkv's for the same GemmKernel, and with another's the result is wrong
   void (*product_rope)(const Exec&, GemmKernel, DType, const void* a, const void* prepared_weight, const float* cos,
                        const float* sin, void* q, void* k, void* v, QkvShape, DeferredNorm);
 
@@ -101,8 +102,8 @@ struct Fused {
                          std::int64_t m, std::int64_t hidden, std::int64_t k, DeferredNorm);
 
   // [columns, dim]: rows of wq, wk, wv one after the other; with Pairing::half each q and k head's rows are reordered
-  // to 0, d/2, 1, d/2 + 1, ... so that a pair is neighbours. GemmKernel::hopper takes the first 64 rows of all q and k
-  // heads, so ordered, before the others: neighbouring columns of 64 then share cos and sin
+  // to 0, d/2, 1, d/2 + 1, ... so that a pair is neighbours. For GemmKernel::hopper with head_dim 128 the first 64 rows
+  // of every q and k head, so ordered, come before their second 64: neighbouring 64 columns then share cos and sin
   void (*prepare_qkv)(const Exec&, GemmKernel, DType, const void* wq, const void* wk, const void* wv, void* prepared,
                       QkvShape);
 

@@ -13,15 +13,15 @@
 // Tiles come in rounds, and the last round is seldom full: some narrower tiles at the end let all be done together.
 //
 // Two blocks form a cluster. Their tiles lie one above the other, so that both need the same rows of the weight: each
-// loads one half of them and TMA delivers it to both, which halves what the weight costs of L2. Clusters beside one
-// partition of L2 take other rows than those beside the other, so that either caches its own rows of a alone.
+// loads one half of them and TMA delivers it to both, which halves what the weight costs of L2. Where rows can be
+// halved, clusters beside one partition of L2 take other rows than those beside the other, so that either caches its
+// own rows of a alone.
 //
 // Two barriers guard a stage. `full` ends its phase when all of the stage's bytes have come. `empty` ends its phase
 // when the consumers of both blocks have read the stage, since either block's producer writes to both.
 #pragma once
 
 #include <array>
-#include <optional>
 
 #include "kernels/gemm.cuh"
 #include "kernels/hopper.cuh"
@@ -88,7 +88,8 @@ struct ColumnPlan {
 };
 
 /// How clusters share the rows of tiles. With `arrivals`, clusters of the first L2 partition have the upper half of the
-/// rows and those of the second the lower half; who is where is found out when clusters arrive. Without, all share all.
+/// rows and those of the second the lower half, which needs can_halve_rows; who is where is found out when clusters
+/// arrive. Without, all share all.
 struct RowPlan {
   unsigned long long* arrivals;  ///< next_arrival_counter's, or null
   L2Partitions partitions;
@@ -320,7 +321,7 @@ struct Ring {
 
 /// A place for a cluster, by its partition; for one thread of it.
 __device__ __forceinline__ int arrive(const RowPlan& plan, int clusters) {
-  const bool is_second = plan.partitions.is_second(hopper::multiprocessor());
+  const bool is_second = plan.partitions.is_second(hopper::multiprocessor_id());
   const unsigned long long before = atomicAdd(plan.arrivals, 1ull << 32 | (is_second ? 1 : 0));
   const int all = static_cast<int>(before >> 32), seconds = static_cast<int>(before);
   if (all + 1 == clusters) atomicExch(plan.arrivals, 0);  // for the counter's next launch
@@ -332,7 +333,7 @@ template <typename Tile>
 __device__ __forceinline__ TileShare share_of(const RowPlan& plan, const Ring<Tile> ring, int m) {
   const int clusters = static_cast<int>(gridDim.x) / Tile::cluster, tall = ceil_div(m, Tile::m * Tile::cluster);
   if (plan.arrivals == nullptr) return {0, tall, static_cast<int>(blockIdx.x) / Tile::cluster, clusters};
-  const int place = hopper::uniform(hopper::load_from_block(ring.place(), 0)), half = clusters / 2;
+  const int place = hopper::uniform(hopper::load_number(ring.place(), 0)), half = clusters / 2;
   return {place < half ? 0 : tall / 2, tall / 2, place < half ? place : place - half, half};
 }
 
@@ -460,7 +461,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
     }
     hopper::fence_barrier_init();
     if (rank == 0 && rows.arrivals != nullptr) {
-      hopper::store_shared(ring.place(), arrive(rows, static_cast<int>(gridDim.x) / Tile::cluster));
+      hopper::store_number(ring.place(), arrive(rows, static_cast<int>(gridDim.x) / Tile::cluster));
     }
   }
   hopper::cluster_sync();
@@ -499,34 +500,29 @@ ColumnPlan columns_of(std::int64_t n, std::int64_t wide) {
   return {static_cast<int>(wide), static_cast<int>(ceil_div<std::int64_t>(rest, Tile::narrow_n))};
 }
 
-/// How wide the busiest cluster's tiles are together. A narrow one takes longer than its width says, since it loads
-/// more for each FLOP.
+/// How many columns the busiest of `clusters`, the first, works on over all of its tiles. A narrow tile's count for
+/// more, since it loads more for each FLOP.
 template <typename Tile>
-double busiest_width(std::int64_t m, ColumnPlan columns) {
-  constexpr double kNarrowRate = 0.94;
+double busiest_columns(std::int64_t m, ColumnPlan columns, std::int64_t clusters) {
+  constexpr double kNarrow = Tile::narrow_n / 0.94;
+  static_assert(Tile::narrow_n == Tile::n || kNarrow < Tile::n);  // so one tile less is never more work
   const std::int64_t wide = tall_tiles<Tile>(m) * columns.wide, all = wide + tall_tiles<Tile>(m) * columns.narrow;
-  const std::int64_t step = clusters<Tile>();
-  double widest = 0.0;
-  for (const std::int64_t first : {std::int64_t{0}, wide % step, all % step}) {  // those before it take one tile more
-    const std::int64_t its_wide = (wide - first + step - 1) / step, its_all = (all - first + step - 1) / step;
-    widest = std::max(widest, static_cast<double>(its_wide) * Tile::n +
-                                  static_cast<double>(its_all - its_wide) * Tile::narrow_n / kNarrowRate);
-  }
-  return widest;
+  const std::int64_t its_wide = ceil_div(wide, clusters), its_all = ceil_div(all, clusters);
+  return static_cast<double>(its_wide) * Tile::n + static_cast<double>(its_all - its_wide) * kNarrow;
 }
 
-/// The plan whose last round of tiles leaves the fewest multiprocessors idle.
+/// The plan by which the busiest cluster has the least to do; of equals the one with the most wide tiles.
 template <typename Tile>
-ColumnPlan choose_columns(std::int64_t m, std::int64_t n) {
+ColumnPlan choose_columns(std::int64_t m, std::int64_t n, std::int64_t clusters) {
   std::int64_t wide = ceil_div<std::int64_t>(n, Tile::n);
   ColumnPlan best = columns_of<Tile>(n, wide);
   if (Tile::narrow_n == Tile::n) return best;
-  double least = busiest_width<Tile>(m, best);
+  double least = busiest_columns<Tile>(m, best, clusters);
   while (--wide >= 0) {
     const ColumnPlan columns = columns_of<Tile>(n, wide);
-    const double width = busiest_width<Tile>(m, columns);
-    if (width >= least) continue;
-    least = width;
+    const double busiest = busiest_columns<Tile>(m, columns, clusters);
+    if (busiest >= least) continue;
+    least = busiest;
     best = columns;
   }
   return best;
@@ -555,6 +551,9 @@ void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int
                                permuted_map(dtype, weight, n, k, Tile::narrow_n / Tile::cluster)};
   const std::int64_t tiles = tall_tiles<Tile>(m) * (columns.wide + columns.narrow);
   if (tiles > INT32_MAX / 2) throw std::invalid_argument("a product of over 2^30 tiles");
+  if (rows.arrivals != nullptr && !can_halve_rows<Tile>(m, columns)) {
+    throw std::invalid_argument("rows of tiles that cannot be halved");
+  }
   const int slices = static_cast<int>(ceil_div<std::int64_t>(k, Tile::k));
   // Of tiles that are all alike, as few clusters as take no more rounds: a round's tiles then are whole columns more
   // often, which read less. 256 tiles take four rounds of 64 clusters, of eight rows and columns, as of 66.
@@ -566,15 +565,12 @@ void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int
                        slices, group_stays_in_l2<Tile>(k) ? ceil_div(slices, 4) : 0, epilogue);
 }
 
-template <typename Tile, typename T, typename Epilogue>
-void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
-                         const Epilogue& epilogue) {
-  const ColumnPlan columns = choose_columns<Tile>(m, n);
-  RowPlan rows{};
-  if (group_stays_in_l2<Tile>(k) && can_halve_rows<Tile>(m, columns)) {
-    if (const auto partitions = l2_partitions()) rows = {next_arrival_counter(), *partitions};
-  }
-  launch_hopper_tiles<Tile>(exec, a, weight, m, n, k, epilogue, columns, rows);
+/// Rows are halved where columns are spread; in step they would be read more often.
+template <typename Tile>
+RowPlan choose_rows(std::int64_t m, std::int64_t k, ColumnPlan columns) {
+  if (!group_stays_in_l2<Tile>(k) || !can_halve_rows<Tile>(m, columns)) return {};
+  const auto partitions = l2_partitions();
+  return partitions ? RowPlan{next_arrival_counter(), *partitions} : RowPlan{};
 }
 
 /// Takes the tiles whose busiest cluster is expected to be done first. By turns epilogues are hidden; together each
@@ -582,13 +578,19 @@ void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int
 template <typename T, typename Epilogue>
 void launch_hopper(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
                    const Epilogue& epilogue) {
+  using Large = HopperLargeTile;
+  using Turns = HopperTurnTile;
   if (std::max(m, n) > kHopperExtent) throw std::invalid_argument("the Hopper product takes m and n up to 2^31 - 257");
-  const double slices = static_cast<double>(ceil_div<std::int64_t>(k, HopperLargeTile::k));
-  const double large = busiest_width<HopperLargeTile>(m, choose_columns<HopperLargeTile>(m, n)) * (1.0 + 6.0 / slices);
-  const double turns = busiest_width<HopperTurnTile>(m, choose_columns<HopperTurnTile>(m, n)) *
-                       (group_stays_in_l2<HopperTurnTile>(k) ? 1.0 : 1.05);
-  if (large < turns) return launch_hopper_tiles<HopperLargeTile>(exec, a, weight, m, n, k, epilogue);
-  launch_hopper_tiles<HopperTurnTile>(exec, a, weight, m, n, k, epilogue);
+  const ColumnPlan large = choose_columns<Large>(m, n, clusters<Large>());
+  const ColumnPlan turns = choose_columns<Turns>(m, n, clusters<Turns>());
+  const double slices = static_cast<double>(ceil_div<std::int64_t>(k, Large::k));
+  const double large_cost = busiest_columns<Large>(m, large, clusters<Large>()) * (1.0 + 6.0 / slices);
+  const double turns_cost =
+      busiest_columns<Turns>(m, turns, clusters<Turns>()) * (group_stays_in_l2<Turns>(k) ? 1.0 : 1.05);
+  if (large_cost < turns_cost) {
+    return launch_hopper_tiles<Large>(exec, a, weight, m, n, k, epilogue, large, choose_rows<Large>(m, k, large));
+  }
+  launch_hopper_tiles<Turns>(exec, a, weight, m, n, k, epilogue, turns, choose_rows<Turns>(m, k, turns));
 }
 
 }  // namespace fusebench::kernels::cuda

@@ -81,15 +81,19 @@ __device__ __forceinline__ std::uint32_t cluster_rank() {
   return rank;
 }
 
-/// Where this block runs.
-__device__ __forceinline__ int multiprocessor() {
-  int number;
-  asm volatile("mov.u32 %0, %%smid;\n" : "=r"(number));
-  return number;
+/// %smid: where this block runs.
+__device__ __forceinline__ int multiprocessor_id() {
+  int id;
+  asm volatile("mov.u32 %0, %%smid;\n" : "=r"(id));
+  return id;
+}
+
+__device__ __forceinline__ void store_number(std::uint32_t shared, int number) {
+  asm volatile("st.shared.b32 [%0], %1;\n" ::"r"(shared), "r"(number) : "memory");
 }
 
 /// The number that block `rank` of the cluster has at this address of its shared memory.
-__device__ __forceinline__ int load_from_block(std::uint32_t shared, std::uint32_t rank) {
+__device__ __forceinline__ int load_number(std::uint32_t shared, std::uint32_t rank) {
   int number;
   asm volatile(
       "{\n"
@@ -184,10 +188,6 @@ __device__ __forceinline__ void tma_commit() { asm volatile("cp.async.bulk.commi
 __device__ __forceinline__ void tma_wait_read() { asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory"); }
 /// Until they have been written.
 __device__ __forceinline__ void tma_wait() { asm volatile("cp.async.bulk.wait_group 0;\n" ::: "memory"); }
-
-__device__ __forceinline__ void store_shared(std::uint32_t shared, int number) {
-  asm volatile("st.shared.b32 [%0], %1;\n" ::"r"(shared), "r"(number) : "memory");
-}
 
 /// Rounds 4 or 8 floats to neighbours in shared memory, by one store.
 template <typename T>

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "kernels/device.cuh"
+#include "kernels/hopper.cuh"
 
 namespace fusebench::kernels {
 namespace {
@@ -20,11 +21,11 @@ constexpr int kSharedBytes = 128 * 1024;  // over half of a multiprocessor's, so
 __device__ unsigned long long arrival_counters[kCounters];
 
 struct Probe {
-  unsigned* memory;         ///< zeros
-  const unsigned* lines;    ///< [kLines], words
-  unsigned* turn;           ///< zero
-  unsigned* multiprocessor; ///< [gridDim.x]: where a block ran
-  float* cycles;            ///< [gridDim.x, kLines]: the shortest latency
+  unsigned* memory;       ///< zeros
+  const unsigned* lines;  ///< [kLines], words
+  unsigned* turn;         ///< zero
+  int* ids;               ///< [gridDim.x]: of the multiprocessor where a block ran
+  float* cycles;          ///< [gridDim.x, kLines]: the shortest latency
 };
 
 __global__ void time_atomics(Probe probe) {
@@ -35,15 +36,41 @@ __global__ void time_atomics(Probe probe) {
     long long shortest = INT32_MAX;
     for (int i = 0; i <= kTries; ++i) {  // the first brings the line
       const long long start = clock64();
-      if (atomicAdd(word, 0u) != 0) return;  // never: words are zero; but the clock is read when that is known
+      if (atomicAdd(word, 0u) != 0) break;  // never: words are zero; but the clock is read when that is known
       if (i > 0) shortest = min(shortest, clock64() - start);
     }
     probe.cycles[blockIdx.x * kLines + line] = static_cast<float>(shortest);
   }
-  asm volatile("mov.u32 %0, %%smid;\n" : "=r"(probe.multiprocessor[blockIdx.x]));
+  probe.ids[blockIdx.x] = cuda::hopper::multiprocessor_id();
   __threadfence();
   atomicAdd(probe.turn, 1u);
 }
+
+/// While it lives the calling thread may allocate and synchronise though it captures a stream, in its default mode.
+class WhileCapturing {
+ public:
+  WhileCapturing() { FUSEBENCH_CUDA_CHECK(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+  WhileCapturing(const WhileCapturing&) = delete;
+  WhileCapturing& operator=(const WhileCapturing&) = delete;
+  ~WhileCapturing() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+/// A stream that belongs to no capture.
+class Stream {
+ public:
+  Stream() { FUSEBENCH_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream() { cudaStreamDestroy(stream_); }
+
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_{};
+};
 
 /// Device memory for the probe, of zeros or of given values.
 template <typename T>
@@ -76,38 +103,34 @@ class Memory {
 
 std::vector<std::vector<double>> measure_latencies(cudaStream_t stream) {
   const auto blocks = static_cast<std::size_t>(multiprocessors());
-  Memory<unsigned> memory(stream, kMemoryWords), lines(stream, kLines), turn(stream, 1), places(stream, blocks);
+  Memory<unsigned> memory(stream, kMemoryWords), lines(stream, kLines), turn(stream, 1);
+  Memory<int> multiprocessor_ids(stream, blocks);
   Memory<float> cycles(stream, blocks * kLines);
   std::mt19937 random(1);
   std::vector<unsigned> words(kLines);
   for (unsigned& word : words) word = static_cast<unsigned>(random()) % (kMemoryWords / kLineWords) * kLineWords;
   lines.write(words);
-  FUSEBENCH_CUDA_CHECK(
-      cudaFuncSetAttribute(time_atomics, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
+  FUSEBENCH_CUDA_CHECK(cudaFuncSetAttribute(time_atomics, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
   time_atomics<<<static_cast<unsigned>(blocks), 32, kSharedBytes, stream>>>(
-      {memory.data(), lines.data(), turn.data(), places.data(), cycles.data()});
+      {memory.data(), lines.data(), turn.data(), multiprocessor_ids.data(), cycles.data()});
   FUSEBENCH_LAUNCH_CHECK(time_atomics);
   const std::vector<float> measured = cycles.read();
-  const std::vector<unsigned> multiprocessor = places.read();
+  const std::vector<int> ids = multiprocessor_ids.read();
   std::vector<std::vector<double>> latencies(blocks);
   for (std::size_t block = 0; block < blocks; ++block) {
-    if (multiprocessor[block] >= blocks) return {};
+    const auto id = static_cast<std::size_t>(ids[block]);
+    if (id >= blocks) return {};  // ids need not be contiguous
     const auto first = measured.begin() + static_cast<std::ptrdiff_t>(block * kLines);
-    latencies[multiprocessor[block]].assign(first, first + kLines);
+    latencies[id].assign(first, first + kLines);
   }
   return latencies;
 }
 
 std::optional<L2Partitions> measure() {
-  // The caller may be capturing, which by default forbids allocations; those of here belong to no graph.
-  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-  FUSEBENCH_CUDA_CHECK(cudaThreadExchangeStreamCaptureMode(&mode));
-  cudaStream_t stream{};
-  FUSEBENCH_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  const WhileCapturing relaxed;
+  const Stream stream;
   std::optional<L2Partitions> partitions;
-  for (int i = 0; i < 3 && !partitions; ++i) partitions = partitions_by(measure_latencies(stream));  // others may disturb
-  FUSEBENCH_CUDA_CHECK(cudaStreamDestroy(stream));
-  FUSEBENCH_CUDA_CHECK(cudaThreadExchangeStreamCaptureMode(&mode));
+  for (int i = 0; i < 3 && !partitions; ++i) partitions = partitions_by(measure_latencies(stream.get()));
   return partitions;
 }
 
@@ -161,6 +184,7 @@ std::optional<L2Partitions> l2_partitions() {
 
 unsigned long long* next_arrival_counter() {
   static std::atomic<unsigned> next{0};
+  const WhileCapturing relaxed;
   void* counters = nullptr;
   FUSEBENCH_CUDA_CHECK(cudaGetSymbolAddress(&counters, arrival_counters));
   return static_cast<unsigned long long*>(counters) + next++ % kCounters;

@@ -19,9 +19,7 @@ namespace fusebench::kernels {
 struct L2Partitions {
   std::array<std::uint64_t, 4> second{};  ///< bit i % 64 of second[i / 64] is multiprocessor i
 
-  constexpr bool is_second(int multiprocessor) const {
-    return second[multiprocessor / 64] >> multiprocessor % 64 & 1;
-  }
+  constexpr bool is_second(int multiprocessor) const { return second[multiprocessor / 64] >> multiprocessor % 64 & 1; }
 };
 
 /// From `latencies`[multiprocessor][line], in any unit. Those of a partition rise and fall together from line to line,
@@ -41,9 +39,10 @@ constexpr int place_of(bool is_second, int earlier_first, int earlier_second, in
   return (is_second ? 0 : half) + 2 * half - 1 - earlier;
 }
 
-/// A counter in device memory for the arrivals of one launch, which leaves it zero again. There are 1024 that are handed
-/// out in turn, so two launches at one time have two; a graph keeps those of its capture, so it may not run beside
-/// itself.
+/// A counter in device memory for the arrivals of one launch, which leaves it zero again. Launches at one time need
+/// counters of their own: with a shared one tiles would be left out. 1024 are handed out in turn as launches are queued
+/// or captured, and a graph keeps its own. So streams that run at one time may not have queued 1024 products between
+/// them, and a graph may run neither beside itself nor beside other products.
 unsigned long long* next_arrival_counter();
 
 }  // namespace fusebench::kernels

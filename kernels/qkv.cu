@@ -1,6 +1,7 @@
 // q, k, v = split(a · weightᵀ) with q and k rotated and k and v stored at the KV cache's rows, in one product. The
 // prepared weight keeps the two elements of a RoPE pair in neighbouring rows, so in neighbouring columns of the
 // product: for Pairing::interleaved they are so already, for Pairing::half prepare_qkv reorders each head of q and k.
+// For GemmKernel::hopper it also puts the first 64 rows of all these heads before their second 64, see RopeTile.
 #include "kernels/deferred_norm.cuh"
 #include "kernels/fused_cuda.h"
 #include "kernels/product.cuh"
@@ -162,12 +163,12 @@ struct RopeTile {
   // QkvShape's, in 32 bits
   int dim, seq, capacity, past;
   int head_dim, q_columns, kv_columns;
-  int first_parts;  ///< columns of the rotated heads' first parts
+  int first_part_columns;  ///< columns of the rotated heads' first parts
   bool pairs_halves;
 
   __device__ __forceinline__ Column column(int col) const {
     if (col >= q_columns + kv_columns) return -1;
-    return (col & 63) / 2 + (col < first_parts ? 0 : 32);
+    return (col & 63) / 2 + (col < first_part_columns ? 0 : 32);
   }
   __device__ __forceinline__ Row row(int row) const {
     const auto position = static_cast<unsigned>(row) % static_cast<unsigned>(seq);
@@ -213,19 +214,20 @@ struct RopeTile {
  private:
   /// The column among q's and k's where a box of rotated results goes.
   __device__ __forceinline__ int rotated_to(int col) const {
-    const int part = col < first_parts ? 0 : 1, head = (col - part * first_parts) / 64;
+    const int part = col < first_part_columns ? 0 : 1, head = (col - part * first_part_columns) / 64;
     const int box = (col & 63) / kBoxColumns;  // of the part; where halves are paired, the half
     return head * head_dim + (pairs_halves ? box * head_dim / 2 + part * kBoxColumns : part * 64 + box * kBoxColumns);
   }
 };
 
-/// prepared [columns, dim], see prepare_qkv; `parts`: in the order of GemmKernel::hopper.
+/// prepared [columns, dim], see prepare_qkv; `first_parts_first`: in the order of GemmKernel::hopper.
 template <typename T>
-__global__ void gather_rows(const T* wq, const T* wk, const T* wv, T* prepared, QkvShape shape, bool parts) {
+__global__ void gather_rows(const T* wq, const T* wk, const T* wv, T* prepared, QkvShape shape,
+                            bool first_parts_first) {
   const std::int64_t d = shape.head_dim, q_rows = shape.heads * d, kv_rows = shape.kv_heads * d;
   for (std::int64_t i = grid_thread(); i < shape.columns() * shape.dim; i += grid_threads()) {
     std::int64_t row = i / shape.dim;
-    if (parts && d == 128 && row < q_rows + kv_rows) {
+    if (first_parts_first && d == 128 && row < q_rows + kv_rows) {
       const std::int64_t rotated_heads = shape.heads + shape.kv_heads, part = row / 64;
       row = part % rotated_heads * d + part / rotated_heads * 64 + row % 64;
     }
@@ -276,7 +278,7 @@ void product_rope(const Exec& exec, GemmKernel kernel, DType dtype, const void* 
                              .head_dim = static_cast<int>(shape.head_dim),
                              .q_columns = static_cast<int>(q_columns),
                              .kv_columns = static_cast<int>(kv_columns),
-                             .first_parts = static_cast<int>(shape.heads + shape.kv_heads) * 64,
+                             .first_part_columns = static_cast<int>(shape.heads + shape.kv_heads) * 64,
                              .pairs_halves = shape.pairing == Pairing::half};
       return launch_hopper(exec, rows, weights, shape.rows, shape.columns(), shape.dim, tile);
     }

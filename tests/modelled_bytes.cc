@@ -75,7 +75,7 @@ class ByHand {
     const Bytes norm = rmsnorm().fused, fold = 4;
     const Bytes saved =
         norm - (x_ + token_stat_) - token_stat_ - fold;      // the rows' squares, summed by a step of their own
-    const Bytes parts = token_stat_ * ((dim_ + 127) / 128);  // or by the product before
+    const Bytes parts = token_stat_ * ((dim_ + 63) / 64);  // or by the product before
     if (op == Op::qkv) return qkv_defers_ ? saved : 0;
     if (op == Op::mlp) return mlp_defers_ ? saved : 0;
     if (op == Op::block) return (qkv_defers_ ? saved : 0) + (mlp_defers_ ? norm - 2 * parts - fold : 0);

@@ -155,10 +155,10 @@ void compare(std::int64_t m, std::int64_t n, std::int64_t k, Device& device, cub
     }
   };
   using Turns = HopperTurnTile;
-  add.operator()<HopperLargeTile>("256 together", choose_columns<HopperLargeTile>(m, n));
+  add.operator()<HopperLargeTile>("256 together", choose_columns<HopperLargeTile>(m, n, clusters<HopperLargeTile>()));
   add.operator()<Turns>("192 by turns", columns_of<Turns>(n, ceil_div<std::int64_t>(n, Turns::n)));
   add.operator()<Turns>("128 by turns", columns_of<Turns>(n, 0));
-  add.operator()<Turns>("192, 128 by turns", choose_columns<Turns>(m, n));
+  add.operator()<Turns>("192, 128 by turns", choose_columns<Turns>(m, n, clusters<Turns>()));
   contenders.push_back({"cublasGemmEx", [&] {
                           const float one = 1, zero = 0;
                           cublasGemmEx(cublas, CUBLAS_OP_T, CUBLAS_OP_N, static_cast<int>(n), static_cast<int>(m),

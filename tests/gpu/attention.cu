@@ -310,8 +310,10 @@ TEST_CASE("attention rows that see no key are 0") {
   if (skip_without_device()) return;
   for (const std::int64_t seq : {6, 70, 200}) {
     for (const std::int64_t keys : {1, 3, 5}) {
-      check_both_types(
-          {.batch = 2, .seq = seq, .keys = keys, .heads = 4, .kv_heads = 2, .head_dim = 64, .causal = true});
+      for (const std::int64_t kv_heads : {2, 4}) {
+        check_both_types(
+            {.batch = 2, .seq = seq, .keys = keys, .heads = 4, .kv_heads = kv_heads, .head_dim = 64, .causal = true});
+      }
       check_unaligned({.batch = 1, .seq = seq, .keys = keys, .heads = 1, .kv_heads = 1, .head_dim = 5, .causal = true},
                       1);
     }
@@ -375,6 +377,8 @@ TEST_CASE("Hopper attention is right with every number of slices in its ring, an
           }
         }
       }
+      check_both_types(
+          {.batch = 2, .seq = 256, .keys = 300, .heads = 6, .kv_heads = 2, .head_dim = head_dim, .causal = causal});
       // Blocks take up to five tiles of one to four slices, in turning order: twins of rows, none, twins of heads.
       const std::int64_t kv_heads = multiprocessors() / 2 + 3;
       for (const auto& [seq, group] : {std::pair{500, 1}, {300, 1}, {300, 2}}) {

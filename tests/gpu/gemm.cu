@@ -116,12 +116,13 @@ void check_halved_rows(std::int64_t m, std::int64_t k) {
   tables[1].second.fill(~std::uint64_t{0});                  // all in one
   tables[2].second.fill(std::uint64_t{0xcccccccccccccccc});  // every other pair
   tables[3] = kernels::l2_partitions().value_or(kernels::L2Partitions{});
+  unsigned long long* const counter = kernels::next_arrival_counter();  // one for all, since a launch leaves it zero
   for (const ColumnPlan columns : column_plans<Tile>(n)) {
     REQUIRE(can_halve_rows<Tile>(m, columns));
     const std::vector<__half> expected = result(RowPlan{}, columns);
     for (const kernels::L2Partitions& table : tables) {
       for (int repeat = 0; repeat < 3; ++repeat) {
-        const bool same = result({kernels::next_arrival_counter(), table}, columns) == expected;
+        const bool same = result({counter, table}, columns) == expected;
         CHECK(same);
       }
     }
@@ -205,7 +206,7 @@ TEST_CASE("a Hopper product is right with every number of slices, on full tiles 
 TEST_CASE("a Hopper product is right from wave to wave, with the ring at every place") {
   if (skip_without_hopper()) return;
   for_types<HopperLargeTile, HopperTurnTile>([&]<typename Tile>() {
-    // A second group of rows, a last block with one row, and three tiles for some blocks.
+    // A second group of rows, a last block with one row, and three rounds.
     const std::int64_t m = 2048 + Tile::m + 1, n = 17 * Tile::n + kPermutedRows;
     check_both_types<Tile, true>(m, n, 24);
     check_product<Tile, true, __half>(m, n, (Tile::stages + 1) * Tile::k);
@@ -217,7 +218,7 @@ TEST_CASE("a Hopper product is right over many tiles of each block, for both of 
   if (skip_without_hopper()) return;
   for_types<HopperLargeTile, HopperTurnTile>([&]<typename Tile>() {
     for (const std::int64_t m : {1, 130}) {  // 1: the second block of a cluster has no rows
-      for (const int tiles : {3, 4}) {       // one more for some blocks
+      for (const int tiles : {3, 4}) {       // and one more in all
         const std::int64_t n = kernels::multiprocessors() / Tile::cluster * Tile::n * tiles + kPermutedRows;
         for (const int slices : {1, 2, Tile::stages - 1, Tile::stages, Tile::stages + 1, 2 * Tile::stages + 1}) {
           check_product_rows<Tile>(m, n, slices * Tile::k - 24);
@@ -227,8 +228,38 @@ TEST_CASE("a Hopper product is right over many tiles of each block, for both of 
   });
 }
 
+TEST_CASE("a Hopper product's columns of tiles leave the busiest cluster the least to do") {
+  using Tile = HopperTurnTile;
+  for (const std::int64_t m : {1, 257, 2300, 4096}) {
+    for (const std::int64_t n : {32, 416, 4096, 12288}) {
+      for (const std::int64_t clusters : {1, 7, 66}) {
+        CAPTURE(m, n, clusters);
+        const ColumnPlan chosen = choose_columns<Tile>(m, n, clusters);
+        double least = 1e300;
+        for (std::int64_t wide = 0; wide <= kernels::ceil_div<std::int64_t>(n, Tile::n); ++wide) {
+          const ColumnPlan columns = columns_of<Tile>(n, wide);
+          CHECK(columns.wide * Tile::n + columns.narrow * Tile::narrow_n >= n);
+          std::vector<double> work(static_cast<std::size_t>(clusters));
+          const std::int64_t wide_tiles = tall_tiles<Tile>(m) * wide,
+                             tiles = wide_tiles + tall_tiles<Tile>(m) * columns.narrow;
+          for (std::int64_t tile = 0; tile < tiles; ++tile) {
+            work[static_cast<std::size_t>(tile % clusters)] += tile < wide_tiles ? Tile::n : Tile::narrow_n / 0.94;
+          }
+          const double busiest = *std::max_element(work.begin(), work.end());
+          CHECK(busiest_columns<Tile>(m, columns, clusters) == Approx(busiest));
+          least = std::min(least, busiest);
+        }
+        CHECK(busiest_columns<Tile>(m, chosen, clusters) == Approx(least));
+      }
+    }
+  }
+  const ColumnPlan columns = choose_columns<Tile>(4096, 4096, 66);
+  CHECK((columns.wide == 16 && columns.narrow == 8));
+}
+
 TEST_CASE("a Hopper product does not depend on which multiprocessors are in which L2 partition") {
   if (skip_without_hopper()) return;
+  if (clusters<HopperTurnTile>() % 2 != 0 && skip("an odd number of clusters cannot be halved")) return;
   for_types<HopperLargeTile, HopperTurnTile>([&]<typename Tile>() {
     for (const std::int64_t m : {257, 1000, 4500}) {  // 4500: two groups of rows in a half
       for (const std::int64_t k : {72, 520}) check_halved_rows<Tile>(m, k);
