@@ -74,7 +74,7 @@ class ByHand {
   Bytes saved_by_deferring(Op op) const {
     const Bytes norm = rmsnorm().fused, fold = 4;
     const Bytes saved =
-        norm - (x_ + token_stat_) - token_stat_ - fold;      // the rows' squares, summed by a step of their own
+        norm - (x_ + token_stat_) - token_stat_ - fold;    // the rows' squares, summed by a step of their own
     const Bytes parts = token_stat_ * ((dim_ + 63) / 64);  // or by the product before
     if (op == Op::qkv) return qkv_defers_ ? saved : 0;
     if (op == Op::mlp) return mlp_defers_ ? saved : 0;
