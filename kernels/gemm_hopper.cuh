@@ -493,6 +493,12 @@ std::int64_t tall_tiles(std::int64_t m) {
   return ceil_div<std::int64_t>(m, Tile::m * Tile::cluster);
 }
 
+/// A cluster's tiles, of both widths.
+template <typename Tile>
+std::int64_t cluster_tiles_of(std::int64_t m, ColumnPlan columns) {
+  return tall_tiles<Tile>(m) * (columns.wide + columns.narrow);
+}
+
 /// `wide` wide columns of tiles, and narrow ones for the rest of n.
 template <typename Tile>
 ColumnPlan columns_of(std::int64_t n, std::int64_t wide) {
@@ -506,8 +512,8 @@ template <typename Tile>
 double busiest_columns(std::int64_t m, ColumnPlan columns, std::int64_t clusters) {
   constexpr double kNarrow = Tile::narrow_n / 0.94;
   static_assert(Tile::narrow_n == Tile::n || kNarrow < Tile::n);  // so one tile less is never more work
-  const std::int64_t wide = tall_tiles<Tile>(m) * columns.wide, all = wide + tall_tiles<Tile>(m) * columns.narrow;
-  const std::int64_t its_wide = ceil_div(wide, clusters), its_all = ceil_div(all, clusters);
+  const std::int64_t its_wide = ceil_div(tall_tiles<Tile>(m) * columns.wide, clusters);
+  const std::int64_t its_all = ceil_div(cluster_tiles_of<Tile>(m, columns), clusters);
   return static_cast<double>(its_wide) * Tile::n + static_cast<double>(its_all - its_wide) * kNarrow;
 }
 
@@ -538,8 +544,8 @@ bool group_stays_in_l2(std::int64_t k) {
 /// Whether each partition gets as many tiles, and they are enough for all clusters.
 template <typename Tile>
 bool can_halve_rows(std::int64_t m, ColumnPlan columns) {
-  const std::int64_t tiles = tall_tiles<Tile>(m) * (columns.wide + columns.narrow);
-  return tall_tiles<Tile>(m) % 2 == 0 && clusters<Tile>() % 2 == 0 && tiles >= clusters<Tile>();
+  return tall_tiles<Tile>(m) % 2 == 0 && clusters<Tile>() % 2 == 0 &&
+         cluster_tiles_of<Tile>(m, columns) >= clusters<Tile>();
 }
 
 template <typename Tile, typename T, typename Epilogue>
@@ -549,7 +555,7 @@ void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int
   const CUtensorMap a_map = matrix_map(dtype, a, m, k, Tile::m);
   const WeightMaps weight_maps{permuted_map(dtype, weight, n, k, Tile::n / Tile::cluster),
                                permuted_map(dtype, weight, n, k, Tile::narrow_n / Tile::cluster)};
-  const std::int64_t tiles = tall_tiles<Tile>(m) * (columns.wide + columns.narrow);
+  const std::int64_t tiles = cluster_tiles_of<Tile>(m, columns);
   if (tiles > INT32_MAX / 2) throw std::invalid_argument("a product of over 2^30 tiles");
   if (rows.arrivals != nullptr && !can_halve_rows<Tile>(m, columns)) {
     throw std::invalid_argument("rows of tiles that cannot be halved");

@@ -126,12 +126,31 @@ std::vector<std::vector<double>> measure_latencies(cudaStream_t stream) {
   return latencies;
 }
 
-std::optional<L2Partitions> measure() {
+/// What is found out once for each device.
+struct OfDevice {
+  std::optional<L2Partitions> partitions;
+  unsigned long long* counters;
+};
+
+OfDevice find_out() {
   const WhileCapturing relaxed;
   const Stream stream;
-  std::optional<L2Partitions> partitions;
-  for (int i = 0; i < 3 && !partitions; ++i) partitions = partitions_by(measure_latencies(stream.get()));
-  return partitions;
+  OfDevice found{};
+  for (int i = 0; i < 3 && !found.partitions; ++i) found.partitions = partitions_by(measure_latencies(stream.get()));
+  void* counters = nullptr;
+  FUSEBENCH_CUDA_CHECK(cudaGetSymbolAddress(&counters, arrival_counters));
+  found.counters = static_cast<unsigned long long*>(counters);
+  return found;
+}
+
+OfDevice of_current_device() {
+  static std::mutex mutex;
+  static std::map<int, OfDevice> known;
+  int device = 0;
+  FUSEBENCH_CUDA_CHECK(cudaGetDevice(&device));
+  const std::lock_guard lock(mutex);
+  const auto found = known.find(device);
+  return found != known.end() ? found->second : known[device] = find_out();
 }
 
 }  // namespace
@@ -172,22 +191,11 @@ std::optional<L2Partitions> partitions_by(const std::vector<std::vector<double>>
   return partitions;
 }
 
-std::optional<L2Partitions> l2_partitions() {
-  static std::mutex mutex;
-  static std::map<int, std::optional<L2Partitions>> measured;
-  int device = 0;
-  FUSEBENCH_CUDA_CHECK(cudaGetDevice(&device));
-  const std::lock_guard lock(mutex);
-  const auto found = measured.find(device);
-  return found != measured.end() ? found->second : measured[device] = measure();
-}
+std::optional<L2Partitions> l2_partitions() { return of_current_device().partitions; }
 
 unsigned long long* next_arrival_counter() {
   static std::atomic<unsigned> next{0};
-  const WhileCapturing relaxed;
-  void* counters = nullptr;
-  FUSEBENCH_CUDA_CHECK(cudaGetSymbolAddress(&counters, arrival_counters));
-  return static_cast<unsigned long long*>(counters) + next++ % kCounters;
+  return of_current_device().counters + next++ % kCounters;
 }
 
 }  // namespace fusebench::kernels

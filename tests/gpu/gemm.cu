@@ -100,8 +100,7 @@ void check_product_rows(std::int64_t m, std::int64_t n, std::int64_t k) {
 /// depend on them.
 template <typename Tile>
 void check_halved_rows(std::int64_t m, std::int64_t k) {
-  const std::int64_t clusters = kernels::multiprocessors() / Tile::cluster;
-  const std::int64_t n = (clusters / (kernels::ceil_div<std::int64_t>(m, 256)) + 2) * Tile::n + kPermutedRows;
+  const std::int64_t n = (clusters<Tile>() / tall_tiles<Tile>(m) + 2) * Tile::n + kPermutedRows;
   CAPTURE(m, n, k, Tile::n);
   const std::vector<__half> a = draw<__half>(m * k, 1), weight = draw<__half>(n * k, 2);
   const DeviceBuffer<__half> device_a(a), device_weight(weight);
@@ -219,7 +218,7 @@ TEST_CASE("a Hopper product is right over many tiles of each block, for both of 
   for_types<HopperLargeTile, HopperTurnTile>([&]<typename Tile>() {
     for (const std::int64_t m : {1, 130}) {  // 1: the second block of a cluster has no rows
       for (const int tiles : {3, 4}) {       // and one more in all
-        const std::int64_t n = kernels::multiprocessors() / Tile::cluster * Tile::n * tiles + kPermutedRows;
+        const std::int64_t n = clusters<Tile>() * Tile::n * tiles + kPermutedRows;
         for (const int slices : {1, 2, Tile::stages - 1, Tile::stages, Tile::stages + 1, 2 * Tile::stages + 1}) {
           check_product_rows<Tile>(m, n, slices * Tile::k - 24);
         }
