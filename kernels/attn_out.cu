@@ -47,7 +47,7 @@ struct ResidualTile {
   using Column = int;
   using Row = int;
   using Operands = Pack<T, 8>;
-  enum { kFetchedChunks = 4, kFetchesAhead = true, kOutputs = 8 };
+  enum { kFetchedChunks = 4, kFetchesEarly = true, kOutputs = 8 };
 
   CUtensorMap out;
   const T* residual;
@@ -55,6 +55,12 @@ struct ResidualTile {
 
   __device__ Column column(int col) const { return col; }
   __device__ Row row(int row) const { return row; }
+  __device__ __forceinline__ void touch(int row, int first_col, int end_col) const {
+    constexpr int kSector = hopper::kSectorBytes / sizeof(T);
+    for (int col = first_col + static_cast<int>(threadIdx.x) % 4 * kSector; col < end_col; col += 4 * kSector) {
+      hopper::touch(residual + row * n + col);
+    }
+  }
   __device__ __forceinline__ Operands fetch(Row row, Column col) const {
     return load_pack<8>(residual + row * n + col);
   }
@@ -98,25 +104,25 @@ struct ResidualSquaresTile : ResidualTile<T> {
 
 }  // namespace
 
-void product_residual(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* weight,
+void product_residual(const Exec& exec, ProductKernel product, DType dtype, const void* a, const void* weight,
                       const void* residual, void* out, std::int64_t m, std::int64_t n, std::int64_t k, float* squares) {
-  if (squares != nullptr && kernel != GemmKernel::hopper) {
+  if (squares != nullptr && product.kernel != GemmKernel::hopper) {
     throw std::invalid_argument("the Hopper product alone sums squares");
   }
   dispatch_half(dtype, [&]<typename T>() {
     const T* rows = static_cast<const T*>(a);
     const T* weights = static_cast<const T*>(weight);
     const T* added = static_cast<const T*>(residual);
-    if (kernel != GemmKernel::hopper) {
+    if (product.kernel != GemmKernel::hopper) {
       const bool vectors = n % 8 == 0 && is_aligned_16(residual) && is_aligned_16(out);
-      return launch_product(exec, kernel, rows, weights, m, n, k,
+      return launch_product(exec, product.kernel, rows, weights, m, n, k,
                             ResidualEpilogue<T>{added, static_cast<T*>(out), n, vectors});
     }
     if (!is_aligned_16(residual)) throw std::invalid_argument("the Hopper product reads an aligned residual alone");
     const ResidualTile<T> tile{output_map(dtype, out, m, n), added, n};
-    if (squares == nullptr) return launch_hopper(exec, rows, weights, m, n, k, tile);
+    if (squares == nullptr) return launch_hopper(exec, rows, weights, m, n, k, tile, product.part_sums);
     const auto parts = static_cast<int>(ceil_div(n, kSquaresColumns));
-    launch_hopper(exec, rows, weights, m, n, k, ResidualSquaresTile<T>{tile, squares, parts});
+    launch_hopper(exec, rows, weights, m, n, k, ResidualSquaresTile<T>{tile, squares, parts}, product.part_sums);
   });
 }
 

@@ -3,6 +3,8 @@
 //
 // Products read weights that a preparation step has reordered so that the two values an epilogue needs together lie
 // in neighbouring columns of the product: gate and up of the same hidden unit, or the two elements of a RoPE pair.
+// GemmKernel::hopper begins to read its weight while the kernel before it in the stream still runs: that one may not be
+// what writes the weight.
 #pragma once
 
 #include "kernels/types.h"
@@ -22,6 +24,22 @@ enum class AttentionKernel : std::uint8_t {
   portable_unaligned,  ///< the same with element loads: any base, any head_dim <= 256
   hopper,              ///< wgmma fed by TMA: sm_90a, 16-byte aligned rows, head_dim 64 or 128
 };
+
+/// A product's kernel, and what it may use besides operands.
+struct ProductKernel {
+  GemmKernel kernel;
+  void* part_sums = nullptr;  ///< part_sums_bytes on the device, for GemmKernel::hopper: without, it does not split k
+
+  ProductKernel(GemmKernel of, void* sums = nullptr) : kernel(of), part_sums(sums) {}  // NOLINT: a kernel needs no more
+};
+
+constexpr std::int64_t kPartRows = 128, kPartColumns = 256;  ///< of the sums that a block may leave there
+
+/// Zero where GemmKernel::hopper has too many tiles to split k.
+constexpr std::int64_t part_sums_bytes(std::int64_t multiprocessors, std::int64_t m, std::int64_t n) {
+  const std::int64_t tiles = (m + kPartRows - 1) / kPartRows * ((n + kPartColumns - 1) / kPartColumns);
+  return 2 * tiles <= multiprocessors ? multiprocessors * kPartRows * kPartColumns * std::int64_t{sizeof(float)} : 0;
+}
 
 /// Coordinates run on to the end of the last tiles, and fit in 32 bits.
 constexpr std::int64_t kHopperExtent = INT32_MAX - 256;
@@ -89,16 +107,16 @@ struct Fused {
 
   // out[m, n] = a[m, k] · weight[n, k]ᵀ + residual[m, n]; with GemmKernel::hopper also, unless it is null,
   // squares[m, ceil(n / kSquaresColumns)]: sums of squares of out as it is stored, each over kSquaresColumns columns
-  void (*product_residual)(const Exec&, GemmKernel, DType, const void* a, const void* weight, const void* residual,
+  void (*product_residual)(const Exec&, ProductKernel, DType, const void* a, const void* weight, const void* residual,
                            void* out, std::int64_t m, std::int64_t n, std::int64_t k, float* squares);
 
   // q, k, v = split(a[rows, dim] · weight[columns, dim]ᵀ), q and k rotated, k and v stored at kv_rows; prepared_weight
   // is prepare_qkv's for the same GemmKernel, and with another's the result is wrong
-  void (*product_rope)(const Exec&, GemmKernel, DType, const void* a, const void* prepared_weight, const float* cos,
+  void (*product_rope)(const Exec&, ProductKernel, DType, const void* a, const void* prepared_weight, const float* cos,
                        const float* sin, void* q, void* k, void* v, QkvShape, DeferredNorm);
 
   // y[m, hidden] = silu(a · gateᵀ) · (a · upᵀ)
-  void (*product_swiglu)(const Exec&, GemmKernel, DType, const void* a, const void* prepared_weight, void* y,
+  void (*product_swiglu)(const Exec&, ProductKernel, DType, const void* a, const void* prepared_weight, void* y,
                          std::int64_t m, std::int64_t hidden, std::int64_t k, DeferredNorm);
 
   // [columns, dim]: rows of wq, wk, wv one after the other; with Pairing::half each q and k head's rows are reordered

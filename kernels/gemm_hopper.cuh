@@ -12,16 +12,20 @@
 //
 // Tiles come in rounds, and the last round is seldom full: some narrower tiles at the end let all be done together.
 //
-// Two blocks form a cluster. Their tiles lie one above the other, so that both need the same rows of the weight: each
-// loads one half of them and TMA delivers it to both, which halves what the weight costs of L2. Where rows can be
-// halved, clusters beside one partition of L2 take other rows than those beside the other, so that either caches its
-// own rows of a alone.
+// Two blocks form a pair. Their tiles lie one above the other, so that both need the same rows of the weight: each
+// loads one half of them and TMA delivers it to both, which halves what the weight costs of L2. Where there is but one
+// row of tiles, a pair's tiles lie beside each other and share rows of a. Where rows can be halved, pairs beside one
+// partition of L2 take other rows than those beside the other, so that either caches its own rows of a alone.
+//
+// Few tiles would leave multiprocessors without work. Then several pairs have the same two tiles, each a part of k, and
+// add up what they have in device memory, see PartsOfTile.
 //
 // Two barriers guard a stage. `full` ends its phase when all of the stage's bytes have come. `empty` ends its phase
-// when the consumers of both blocks have read the stage, since either block's producer writes to both.
+// when the consumers of both blocks of a pair have read the stage, since either block's producer writes to both.
 #pragma once
 
 #include <array>
+#include <cmath>
 
 #include "kernels/gemm.cuh"
 #include "kernels/hopper.cuh"
@@ -50,15 +54,17 @@ inline CUtensorMap permuted_map(DType dtype, const void* weight, std::int64_t n,
 /// Results leave in boxes of 64 rows and 32 columns.
 constexpr int kBoxRows = 64, kBoxColumns = 32, kBoxBytes = kBoxRows * kBoxColumns * 2;
 
-enum class Consumers : std::uint8_t { together, by_turns };
+enum class Consumers : std::uint8_t { together, by_turns, together_on_parts };
+
+constexpr int kMaxParts = 8;  ///< of k, beyond which adding them up takes too long
+constexpr int kPair = 2;      ///< blocks
 
 /// Tiles of 128 rows and Wide columns; a product's last columns may be tiles of Narrow columns, see choose_columns.
 template <int Wide, int Narrow, int Stages, Consumers How>
 struct HopperTile {
   static constexpr int m = 128, n = Wide, narrow_n = Narrow, k = 64, stages = Stages;
-  static constexpr int cluster = 2;        ///< blocks that share the weight
   static constexpr int group_rows = 2048;  ///< rows of c that are worked on at one time, see TileSchedule
-  static constexpr bool by_turns = How == Consumers::by_turns;
+  static constexpr bool by_turns = How == Consumers::by_turns, has_parts = How == Consumers::together_on_parts;
   static constexpr int consumers = 2;                       ///< warpgroups
   static constexpr int readers = by_turns ? 1 : consumers;  ///< of a stage
   static constexpr int bands = m / 64 / readers;            ///< of 64 rows, a consumer's
@@ -69,18 +75,20 @@ struct HopperTile {
   static constexpr int staging_offset = stages * stage_bytes;
   static constexpr int barriers_offset = staging_offset + consumers * staging_bytes;
   static constexpr int place_offset = barriers_offset + 2 * stages * 8;
-  static constexpr int shared_bytes = hopper::kAlignBytes + place_offset + 4;
+  static constexpr int answers_offset = place_offset + 4;
+  static constexpr int shared_bytes = hopper::kAlignBytes + answers_offset + 4 * consumers;
 
-  static_assert(group_rows % (m * cluster) == 0);
-  static_assert(n / cluster % kPermutedRows == 0 && n % staged_columns == 0);
-  static_assert(narrow_n <= n && narrow_n / cluster % kPermutedRows == 0 && narrow_n % staged_columns == 0);
-  static_assert(stage_bytes % hopper::kAlignBytes == 0 && weight_bytes / cluster % hopper::kAlignBytes == 0);
+  static_assert(group_rows % (m * kPair) == 0);
+  static_assert(n / kPair % kPermutedRows == 0 && n % 64 == 0);
+  static_assert(narrow_n <= n && narrow_n / kPair % kPermutedRows == 0 && narrow_n % 64 == 0);
+  static_assert(stage_bytes % hopper::kAlignBytes == 0 && weight_bytes / kPair % hopper::kAlignBytes == 0);
   static_assert(shared_bytes <= 227 * 1024);
-  static_assert(m * cluster <= INT32_MAX - kHopperExtent && n <= INT32_MAX - kHopperExtent);
+  static_assert(m * kPair <= INT32_MAX - kHopperExtent && n <= INT32_MAX - kHopperExtent);
 };
 
 using HopperLargeTile = HopperTile<256, 256, 4, Consumers::together>;
 using HopperTurnTile = HopperTile<192, 128, 5, Consumers::by_turns>;
+using HopperPartTile = HopperTile<256, 192, 4, Consumers::together_on_parts>;
 
 /// How many tiles lie beside each other: first `wide` wide ones, then narrow ones.
 struct ColumnPlan {
@@ -91,13 +99,49 @@ struct ColumnPlan {
 /// rows and those of the second the lower half, which needs can_halve_rows; who is where is found out when clusters
 /// arrive. Without, all share all.
 struct RowPlan {
-  unsigned long long* arrivals;  ///< next_arrival_counter's, or null
+  unsigned long long* arrivals;  ///< next_launch_counters', or null
   L2Partitions partitions;
+};
+
+/// Where parts of k come together: partial sums, and how many parts have left theirs, zero between launches.
+struct PartSums {
+  float4* sums;
+  unsigned* finished;
+};
+
+struct HopperPlan {
+  ColumnPlan columns;  ///< of pairs, where their tiles lie beside each other
+  RowPlan rows = {};
+  bool beside = false;  ///< a pair's tiles lie beside each other; not for tiles by turns
+  int parts = 1;        ///< of k, up to the slices; for HopperPartTile also more than one, and then each pair has one
+  PartSums part_sums = {};
+};
+
+/// A block in its pair, and the pair among those with the same tiles.
+template <typename Tile>
+struct Member {
+  const HopperPlan& plan;
+  int side, part;
+
+  __device__ explicit Member(const HopperPlan& of)
+      : plan(of),
+        side(static_cast<int>(hopper::cluster_rank())),
+        part(Tile::has_parts ? static_cast<int>(blockIdx.x) / kPair % of.parts : 0) {}
+  __device__ __forceinline__ bool beside() const { return !Tile::by_turns && plan.beside; }
+  __device__ __forceinline__ int parts() const { return Tile::has_parts ? plan.parts : 1; }
+  __device__ __forceinline__ int first_slice(int slices) const { return part * slices / parts(); }
+  __device__ __forceinline__ int slices(int of) const { return (part + 1) * of / parts() - first_slice(of); }
 };
 
 /// A cluster's share: of `tall` rows of tiles from `first` on every `step`-th tile from number `next` on.
 struct TileShare {
   int first, tall, next, step;
+};
+
+/// A tile's first row and column, and how many columns of a pair's tiles are to the left of it.
+struct TilePlace {
+  int row, col, columns_before;
+  bool is_wide;
 };
 
 /// Which tiles a cluster takes of its share: down the rows of a group, then on to the next columns; the narrow tiles of
@@ -106,18 +150,25 @@ struct TileShare {
 template <typename Tile>
 class TileSchedule {
  public:
-  __device__ TileSchedule(TileShare share, ColumnPlan columns) : share_(share), columns_(columns) {}
+  __device__ TileSchedule(TileShare share, const ColumnPlan& columns, Member<Tile> member)
+      : share_(share), columns_(columns), member_(member) {}
 
-  /// The next tile's first row, of the cluster's first block, and column; false when there is none.
-  __device__ __forceinline__ bool take(int& row, int& col) {
+  /// The block's next tile; false when there is none.
+  __device__ __forceinline__ bool take(TilePlace& tile) {
     if (share_.next >= tiles()) return false;
     const int wide_tiles = share_.tall * columns_.wide;
-    const bool is_wide = share_.next < wide_tiles;
-    const int columns = is_wide ? columns_.wide : columns_.narrow, index = share_.next - (is_wide ? 0 : wide_tiles);
-    const int group = index / (kGroup * columns), within = index % (kGroup * columns);
-    const int rows = min(kGroup, share_.tall - group * kGroup);
-    row = (share_.first + group * kGroup + within % rows) * kRows;
-    col = within / rows * (is_wide ? Tile::n : Tile::narrow_n) + (is_wide ? 0 : columns_.wide * Tile::n);
+    tile.is_wide = share_.next < wide_tiles;
+    const int columns = tile.is_wide ? columns_.wide : columns_.narrow;
+    const int index = share_.next - (tile.is_wide ? 0 : wide_tiles);
+    const int most = Tile::group_rows / Tile::m / (member_.beside() ? 1 : kPair);  // rows of a group
+    const int group = index / (most * columns), within = index % (most * columns);
+    const int rows = min(most, share_.tall - group * most);
+    const int row = share_.first + group * most + within % rows, col = within / rows;
+    // In tiles: of a pair above each other rows come by twos, of one beside each other columns.
+    tile.row = (member_.beside() ? row : row * kPair + member_.side) * Tile::m;
+    tile.col = member_.beside() ? col * kPair + member_.side : col;
+    tile.columns_before = col + (tile.is_wide ? 0 : columns_.wide);
+    tile.col = tile.is_wide ? tile.col * Tile::n : wide_columns() + tile.col * Tile::narrow_n;
     share_.next += share_.step;
     return true;
   }
@@ -129,14 +180,14 @@ class TileSchedule {
     return is_there;
   }
 
-  __device__ __forceinline__ bool is_wide(int col) const { return col < columns_.wide * Tile::n; }
-
  private:
-  static constexpr int kRows = Tile::m * Tile::cluster;
-  static constexpr int kGroup = Tile::group_rows / kRows;
   __device__ __forceinline__ int tiles() const { return share_.tall * (columns_.wide + columns_.narrow); }
+  __device__ __forceinline__ int wide_columns() const {
+    return columns_.wide * (member_.beside() ? kPair : 1) * Tile::n;
+  }
   TileShare share_;
-  ColumnPlan columns_;
+  const ColumnPlan& columns_;
+  Member<Tile> member_;
 };
 
 /// A matrix [rows, cols] of results. Throws std::invalid_argument where its base or rows are not aligned.
@@ -164,18 +215,22 @@ constexpr bool sums_squares = requires(const Epilogue& epilogue, const typename 
 /// For this kernel an epilogue is a value with the members `column`, `row` and `fetch` of kernels/gemm.cuh, which are
 /// asked for rows below m and columns below n alone, and the following. Constants are an enum's, since nvcc, compiling
 /// for other devices, would call them unused.
-/// - `kFetchedChunks`: of how many chunks, which are 32 columns, the operands are read at a time. Of one where
-///   accumulators leave no room, and then none ahead,
-/// - `kFetchesAhead`: whether the first are read while the last products are under way, and each next ones while those
-///   before are staged. Not where `row` waits for memory: that would hold up a stage.
+/// - `kFetchedChunks`: of how many chunks, which are 32 columns, the operands are read at a time, and the next ones
+/// while
+///   those are staged. One, and none ahead, where accumulators leave no room,
+/// - `kFetchesEarly`: whether the first are read while the last products are under way. Not where `row` waits for
+/// memory:
+///   that would hold up a stage.
 /// - `kOutputs`: how many results eight columns of the product become, 8 or 4,
 /// - `put(row, column, operands, values, own, place)`: calls place(at, results) with arrays of 4 or 8 neighbouring
 ///   results. Places are counted from the staging buffer's first, 32 to a box, and `own` is where this thread's would
 ///   be in the order of columns. It is called for columns beyond n too, whose results TMA leaves out.
 /// - `BoxTarget target(row, col)`: where a box belongs, named by its first row and by the column of the product that it
 ///   would begin with in the order of columns,
+/// - optionally `touch(row, first_col, end_col)`, by which a quad brings what `row` and `fetch` will read into L2: the
+///   first tile's would come from afar, and one behind the other,
 /// - optionally `store_squares(row, part, sum)`, which takes the sums of what `put` then returns over kSquaresColumns.
-template <typename T, typename Tile, int N, typename Epilogue>
+template <typename T, typename Tile, int N, int Band, typename Epilogue>
 class OutgoingBand {
  public:
   __device__ OutgoingBand(const Epilogue& epilogue, std::uint32_t staging, int warpgroup, int first_row, int first_col,
@@ -189,33 +244,46 @@ class OutgoingBand {
         n_(n) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) rows_[half] = epilogue.row(min(row_at(half), m - 1));
-    if constexpr (fetches_ahead) fetch(0);
+    if constexpr (fetches_early) fetch(0);
   }
 
   __device__ __forceinline__ void store(const float (&accumulators)[N / 2]) {
     float squares[2] = {};
 #pragma unroll
     for (int chunk = 0; chunk < chunks; chunk += fetched_chunks) {
-      if constexpr (!fetches_ahead) fetch(chunk);
+      if (!fetches_early && (chunk == 0 || !has_room)) fetch(chunk);
       const std::array<Fetched, fetched_chunks> fetched = fetched_;
-      if (fetches_ahead && chunk + fetched_chunks < chunks) fetch(chunk + fetched_chunks);
+      if (has_room && chunk + fetched_chunks < chunks) fetch(chunk + fetched_chunks);
       if (chunk % staged_chunks == 0) {
         if (is_leader()) hopper::tma_wait_read();
         hopper::named_sync(barrier_, 128);
       }
 #pragma unroll
-      for (int i = 0; i < fetched_chunks; ++i) stage_chunk(chunk + i, fetched[i], accumulators, squares);
-      if ((chunk + fetched_chunks) % staged_chunks == 0) {
+      for (int i = 0; i < fetched_chunks; ++i) {
+        if (chunk + i < chunks) stage_chunk(chunk + i, fetched[i], accumulators, squares);
+      }
+      const int staged = chunk + fetched_chunks < chunks ? chunk + fetched_chunks : chunks;
+      if (staged % staged_chunks == 0 || staged == chunks) {
         hopper::fence_for_tma();
         hopper::named_sync(barrier_, 128);
-        if (is_leader()) store_boxes(first_col_ + chunk / staged_chunks * Tile::staged_columns);
+        if (is_leader()) store_boxes((staged - 1) / staged_chunks * staged_chunks, staged);
       }
     }
   }
 
-  /// In registers, beside the accumulators.
-  static constexpr bool has_room = Tile::bands * N <= 256;
-  static constexpr bool fetches_ahead = Epilogue::kFetchesAhead && has_room;
+  /// Of `row` and `fetch`, for a band to come.
+  __device__ static __forceinline__ void touch(const Epilogue& epilogue, int first_row, int first_col, int m, int n) {
+    if constexpr (requires { epilogue.touch(0, 0, 0); }) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        epilogue.touch(min(first_row + row_in_box(half), m - 1), first_col, min(first_col + N, n));
+      }
+    }
+  }
+
+  /// In registers, beside the accumulators of this band and those behind it.
+  static constexpr bool has_room = (Tile::bands - Band) * N <= 256;
+  static constexpr bool fetches_early = Epilogue::kFetchesEarly && Band == 0 && has_room && !Tile::has_parts;
 
  private:
   static constexpr int chunks = N / 32;
@@ -223,7 +291,8 @@ class OutgoingBand {
   static constexpr int fetched_chunks = has_room ? std::min<int>(Epilogue::kFetchedChunks, staged_chunks) : 1;
   static constexpr int box_source = kBoxColumns * 8 / Epilogue::kOutputs;  ///< columns of the product in a box
   static_assert(staged_chunks % fetched_chunks == 0);
-  static_assert(Tile::staged_columns % box_source == 0 && (!sums_squares<Epilogue> || N % kSquaresColumns == 0));
+  static_assert(Tile::staged_columns % box_source == 0 && N % box_source == 0);
+  static_assert(!sums_squares<Epilogue> || N % kSquaresColumns == 0);
 
   struct Fetched {
     typename Epilogue::Column column;
@@ -241,6 +310,7 @@ class OutgoingBand {
   __device__ __forceinline__ void fetch(int first) {
 #pragma unroll
     for (int i = 0; i < fetched_chunks; ++i) {
+      if (first + i >= chunks) continue;
       fetched_[i].column = epilogue_.column(min(col_at(first + i), n_ - 8));
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
@@ -286,13 +356,15 @@ class OutgoingBand {
     }
   }
 
-  __device__ __forceinline__ void store_boxes(int col) const {
+  /// The staged chunks from `first` to `end`.
+  __device__ __forceinline__ void store_boxes(int first, int end) const {
     if (first_row_ >= m_) return;
 #pragma unroll
-    for (int box = 0; box < Tile::staged_columns / box_source; ++box, col += box_source) {
+    for (int chunk = first; chunk < end; chunk += box_source / 32) {
+      const int col = first_col_ + chunk * 32;
       if (col >= n_) break;
       const BoxTarget target = epilogue_.target(first_row_, col);
-      hopper::tma_store(target.map, target.row, target.col, staging_ + box * kBoxBytes);
+      hopper::tma_store(target.map, target.row, target.col, staging_ + (chunk - first) * 32 / box_source * kBoxBytes);
     }
     hopper::tma_commit();
   }
@@ -317,6 +389,9 @@ struct Ring {
   __device__ __forceinline__ std::uint32_t full(int stage) const { return base + Tile::barriers_offset + stage * 16; }
   __device__ __forceinline__ std::uint32_t empty(int stage) const { return full(stage) + 8; }
   __device__ __forceinline__ std::uint32_t place() const { return base + Tile::place_offset; }
+  __device__ __forceinline__ std::uint32_t answer(int warpgroup) const {
+    return base + Tile::answers_offset + 4 * warpgroup;
+  }
 };
 
 /// A place for a cluster, by its partition; for one thread of it.
@@ -328,57 +403,184 @@ __device__ __forceinline__ int arrive(const RowPlan& plan, int clusters) {
   return place_of(is_second, all - seconds, seconds, clusters / 2);
 }
 
-/// Once the cluster has come together: its share, by the place that its first block has in shared memory.
+/// Once the pair has come together: its share, by the place that its first block has in shared memory.
 template <typename Tile>
-__device__ __forceinline__ TileShare share_of(const RowPlan& plan, const Ring<Tile> ring, int m) {
-  const int clusters = static_cast<int>(gridDim.x) / Tile::cluster, tall = ceil_div(m, Tile::m * Tile::cluster);
-  if (plan.arrivals == nullptr) return {0, tall, static_cast<int>(blockIdx.x) / Tile::cluster, clusters};
-  const int place = hopper::uniform(hopper::load_number(ring.place(), 0)), half = clusters / 2;
+__device__ __forceinline__ TileShare share_of(const HopperPlan& plan, const Ring<Tile> ring, int m, int parts) {
+  const int pair = static_cast<int>(blockIdx.x) / kPair, pairs = static_cast<int>(gridDim.x) / kPair;
+  const int tall = ceil_div(m, plan.beside ? Tile::m : Tile::m * kPair);
+  if (plan.rows.arrivals == nullptr) return {0, tall, pair / parts, pairs / parts};
+  const int place = hopper::uniform(hopper::load_number(ring.place(), 0)), half = pairs / 2;
   return {place < half ? 0 : tall / 2, tall / 2, place < half ? place : place - half, half};
 }
 
-/// The weight as a block loads it for its cluster: a part of a wide tile's rows, or of a narrow one's.
+/// The weight as a block loads it: what it brings of a wide tile's rows, or of a narrow one's.
 struct WeightMaps {
   CUtensorMap wide, narrow;
 };
 
-/// Tiles of neighbouring columns begin `spread` slices apart, and go on from the last slice to the first.
+/// A tile's slices on their way in. Of what a pair shares either block loads a half, for both.
+template <typename Tile>
+class IncomingTile {
+ public:
+  __device__ IncomingTile(const Ring<Tile> ring, const CUtensorMap& a_map, const WeightMaps& weight_maps,
+                          Member<Tile> member, TilePlace tile)
+      : ring_(ring),
+        a_map_(a_map),
+        weight_map_(tile.is_wide ? weight_maps.wide : weight_maps.narrow),
+        member_(member),
+        tile_(tile),
+        n_(tile.is_wide ? Tile::n : Tile::narrow_n) {}
+
+  /// Says what will come to a stage, and sends for the weight.
+  __device__ __forceinline__ void load_weight(int stage, int slice) const {
+    hopper::barrier_arrive_expect(ring_.full(stage), Tile::a_bytes + n_ * Tile::k * 2);
+    const int part = member_.beside() ? 0 : member_.side * (n_ / kPair);
+    hopper::tma_load_permuted(ring_.weight(stage) + part * Tile::k * 2, weight_map_, slice * Tile::k,
+                              (tile_.col + part) / kPermutedRows, ring_.full(stage),
+                              member_.beside() ? 1 << member_.side : kBoth);
+  }
+
+  __device__ __forceinline__ void load_a(int stage, int slice) const {
+    if (!member_.beside()) {
+      return hopper::tma_load(ring_.a(stage), a_map_, tile_.row, slice * Tile::k, ring_.full(stage));
+    }
+    const int part = member_.side * (Tile::m / kPair);
+    hopper::tma_load(ring_.a(stage) + part * Tile::k * 2, a_map_, tile_.row + part, slice * Tile::k, ring_.full(stage),
+                     kBoth);
+  }
+
+ private:
+  static constexpr std::uint16_t kBoth = 3;
+  const Ring<Tile> ring_;
+  const CUtensorMap& a_map_;
+  const CUtensorMap& weight_map_;
+  Member<Tile> member_;
+  TilePlace tile_;
+  int n_;
+};
+
+/// Neighbouring columns begin `spread` slices apart, and go on from the last slice to the first. The weight is
+/// nothing that a predecessor writes, so that the first stages' part of it need not wait.
 template <typename Tile>
 __device__ __forceinline__ void produce(const Ring<Tile> ring, const CUtensorMap& a_map, const WeightMaps& weight_maps,
-                                        TileSchedule<Tile> schedule, int slices, int spread, int rank) {
-  constexpr std::uint16_t all = (1 << Tile::cluster) - 1;
+                                        TileSchedule<Tile> schedule, int slices, int spread, Member<Tile> member) {
+  const int first = member.first_slice(slices), count = member.slices(slices);
   RingPlace<Tile::stages> place;
-  for (int row, col; schedule.take(row, col);) {
-    const int n = schedule.is_wide(col) ? Tile::n : Tile::narrow_n, part = n / Tile::cluster;
-    const CUtensorMap& weight_map = schedule.is_wide(col) ? weight_maps.wide : weight_maps.narrow;
-    int slice = col / n * spread % slices;
-    for (int i = 0; i < slices; ++i, place.advance()) {
-      hopper::barrier_wait(ring.empty(place.stage), place.parity ^ 1);  // at once in the ring's first round
-      hopper::barrier_arrive_expect(ring.full(place.stage), Tile::a_bytes + n * Tile::k * 2);
-      hopper::tma_load(ring.a(place.stage), a_map, row + rank * Tile::m, slice * Tile::k, ring.full(place.stage));
-      hopper::tma_load(ring.weight(place.stage) + rank * part * Tile::k * 2, weight_map, slice * Tile::k,
-                       (col + rank * part) / kPermutedRows, ring.full(place.stage), all);
-      if (++slice == slices) slice = 0;
+  int sent = min(count, Tile::stages);  // slices of the first tile whose weight has been sent for
+  for (TilePlace tile; schedule.take(tile); sent = 0) {
+    const IncomingTile<Tile> incoming(ring, a_map, weight_maps, member, tile);
+    const int begin = Tile::has_parts ? 0 : tile.columns_before * spread % count;
+    const auto slice_of = [&](int i) { return first + (begin + i < count ? begin + i : begin + i - count); };
+    if (sent > 0) {
+      for (int i = 0; i < sent; ++i) incoming.load_weight(i, slice_of(i));
+      hopper::wait_for_predecessor();
     }
+    for (int i = 0; i < count; ++i, place.advance()) {
+      if (i >= sent) {
+        hopper::barrier_wait(ring.empty(place.stage), place.parity ^ 1);  // at once in the ring's first round
+        incoming.load_weight(place.stage, slice_of(i));
+      }
+      incoming.load_a(place.stage, slice_of(i));
+    }
+    if constexpr (Tile::has_parts) break;
   }
 }
 
+/// Where a warpgroup has the sums of a part of k alone it leaves them in device memory. Who comes last of the parts
+/// adds up all, in their order. Nobody waits, so that not all parts need to run at one time.
+template <typename Tile>
+class PartsOfTile {
+ public:
+  __device__ PartsOfTile(const Ring<Tile> ring, const Member<Tile>& member, int warpgroup)
+      : member_(member), answer_(ring.answer(warpgroup)), barrier_(1 + warpgroup) {
+    const int tile = static_cast<int>(blockIdx.x) / kPair / member.parts();
+    tile_ = (tile * kPair + member.side) * Tile::consumers + warpgroup;
+  }
+
+  /// What `add` will need comes from afar: see hopper::touch.
+  __device__ __forceinline__ void touch() const {
+    hopper::touch(sums_of(member_.part));
+    hopper::touch(member_.plan.part_sums.finished + tile_);
+  }
+
+  /// True for the last of the parts, whose sums are those of all from then on; for the others the tile is done.
+  template <int Count>
+  __device__ __forceinline__ bool add(float (&sums)[Count]) const {
+    float4* const own = sums_of(member_.part);
+#pragma unroll
+    for (int i = 0; i < Count / 4; ++i) {
+      __stcg(own + i * kThreads, make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]));
+    }
+    if (!is_last()) return false;
+#pragma unroll
+    for (float& sum : sums) sum = 0.0f;
+#pragma unroll 1
+    for (int part = 0; part < member_.parts(); ++part) {
+      const float4* const more = sums_of(part);
+#pragma unroll
+      for (int i = 0; i < Count / 4; ++i) {
+        const float4 quad = __ldcg(more + i * kThreads);
+        sums[4 * i] += quad.x;
+        sums[4 * i + 1] += quad.y;
+        sums[4 * i + 2] += quad.z;
+        sums[4 * i + 3] += quad.w;
+      }
+    }
+    return true;
+  }
+
+ private:
+  static constexpr int kThreads = 128, kPitch = Tile::n / 8 * kThreads;  // from part to part
+  static_assert(Tile::m == kPartRows && Tile::n == kPartColumns);
+
+  __device__ __forceinline__ float4* sums_of(int part) const {
+    return member_.plan.part_sums.sums + std::int64_t{tile_ * member_.parts() + part} * kPitch + threadIdx.x % kThreads;
+  }
+
+  __device__ __forceinline__ bool is_last() const {
+    __threadfence();
+    hopper::named_sync(barrier_, kThreads);
+    if (is_leader()) {
+      unsigned* const finished = member_.plan.part_sums.finished + tile_;
+      const bool is_last = atomicAdd(finished, 1) + 1 == static_cast<unsigned>(member_.parts());
+      if (is_last) *finished = 0;  // for the counters' next launch
+      hopper::store_number(answer_, is_last ? 1 : 0);
+    }
+    hopper::named_sync(barrier_, kThreads);
+    const bool is_last = hopper::load_number(answer_) != 0;
+    __threadfence();
+    return is_last;
+  }
+
+  const Member<Tile>& member_;
+  std::uint32_t answer_;
+  int barrier_, tile_;
+};
+
 template <typename T, typename Tile, typename Epilogue>
 __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& epilogue, TileSchedule<Tile> schedule,
-                                        int m, int n, int slices, int rank) {
+                                        int m, int n, int slices, Member<Tile> member) {
   const int warpgroup = hopper::uniform(static_cast<int>(threadIdx.x) / 128 - 1);
   const int thread = static_cast<int>(threadIdx.x) % 128;
   const int first_row = Tile::by_turns ? 0 : warpgroup * Tile::bands * 64;
   const auto release = [&](int stage) {
-    if (thread < Tile::cluster) hopper::barrier_arrive(ring.empty(stage), thread);
+    if (thread < kPair) hopper::barrier_arrive(ring.empty(stage), thread);
   };
   // The stages say nothing of whose turn it is, since a barrier's phases are told apart by their parity alone.
   const auto turn_of = [](int consumer) { return 1 + Tile::consumers + consumer; };  // behind OutgoingBand's barriers
   RingPlace<Tile::stages> place;
 
-  const auto make_tile = [&]<int N>(int row, int col) {
-    using Band = OutgoingBand<T, Tile, N, Epilogue>;
+  const auto make_tile = [&]<int N>(TilePlace tile, bool is_first) {
     float accumulators[Tile::bands][N / 2];
+    if (is_first) {
+      if constexpr (Tile::has_parts) {
+        if (member.parts() > 1) PartsOfTile<Tile>(ring, member, warpgroup).touch();
+      }
+#pragma unroll
+      for (int band = 0; band < Tile::bands; ++band) {
+        OutgoingBand<T, Tile, N, 0, Epilogue>::touch(epilogue, tile.row + first_row + band * 64, tile.col, m, n);
+      }
+    }
     const auto multiply = [&](bool accumulate) {
       hopper::barrier_wait(ring.full(place.stage), place.parity);
       const std::uint64_t a = hopper::descriptor(ring.a(place.stage) + first_row * Tile::k * 2);
@@ -413,29 +615,37 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
       for (auto& band : accumulators) hopper::pin(band);
       release(reading);
     };
-    // Reads that wait for nothing go out before the wait for the last products. Others come behind it, so that the
-    // stage is given back first.
-#pragma unroll
-    for (int band = 0; band < Tile::bands; ++band) {
-      if (band == 0 && !Band::fetches_ahead) finish_products();
-      Band out(epilogue, ring.staging(warpgroup), warpgroup, row + rank * Tile::m + first_row + band * 64, col, m, n);
-      if (band == 0 && Band::fetches_ahead) finish_products();
-      out.store(accumulators[band]);
+    if constexpr (Tile::has_parts) {
+      finish_products();
+      if (member.parts() > 1 && !PartsOfTile<Tile>(ring, member, warpgroup).add(accumulators[0])) return;
     }
+    const auto store_band = [&]<int Band>() {
+      using Out = OutgoingBand<T, Tile, N, Band, Epilogue>;
+      // Reads that wait for nothing go out before the wait for the last products. Others come behind it, so that the
+      // stage is given back first.
+      const bool finishes = Band == 0 && !Tile::has_parts;
+      if (finishes && !Out::fetches_early) finish_products();
+      Out out(epilogue, ring.staging(warpgroup), warpgroup, tile.row + first_row + Band * 64, tile.col, m, n);
+      if (finishes && Out::fetches_early) finish_products();
+      out.store(accumulators[Band]);
+    };
+    store_band.template operator()<0>();
+    if constexpr (Tile::bands == 2) store_band.template operator()<1>();
   };
 
-  bool waits = Tile::by_turns && warpgroup == 1;
+  bool waits = Tile::by_turns && warpgroup == 1, is_first = true;
   if (waits) {
     schedule.skip();
     place.advance(slices);
   }
-  for (int row, col; schedule.take(row, col); waits = Tile::by_turns) {
+  for (TilePlace tile; schedule.take(tile); waits = Tile::by_turns, is_first = false) {
     if (waits) hopper::named_sync(turn_of(warpgroup), 256);
-    if (Tile::n == Tile::narrow_n || schedule.is_wide(col)) {
-      make_tile.template operator()<Tile::n>(row, col);
+    if (Tile::n == Tile::narrow_n || tile.is_wide) {
+      make_tile.template operator()<Tile::n>(tile, is_first);
     } else {
-      make_tile.template operator()<Tile::narrow_n>(row, col);
+      make_tile.template operator()<Tile::narrow_n>(tile, is_first);
     }
+    if constexpr (Tile::has_parts) break;
   }
   if (is_leader()) hopper::tma_wait();
 }
@@ -443,38 +653,39 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
 template <typename T, typename Tile, typename Epilogue>
 __global__ void __launch_bounds__(Tile::threads, 1)
     gemm_hopper([[maybe_unused]] const __grid_constant__ CUtensorMap a_map,
-                [[maybe_unused]] const __grid_constant__ WeightMaps weight_maps, [[maybe_unused]] ColumnPlan columns,
-                [[maybe_unused]] const __grid_constant__ RowPlan rows, [[maybe_unused]] int m, [[maybe_unused]] int n,
-                [[maybe_unused]] int slices, [[maybe_unused]] int spread,
+                [[maybe_unused]] const __grid_constant__ WeightMaps weight_maps,
+                [[maybe_unused]] const __grid_constant__ HopperPlan plan, [[maybe_unused]] int m,
+                [[maybe_unused]] int n, [[maybe_unused]] int slices, [[maybe_unused]] int spread,
                 [[maybe_unused]] const __grid_constant__ Epilogue epilogue) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ unsigned char unaligned[];
   const Ring<Tile> ring{hopper::aligned(shared_address(unaligned))};
-  const int rank = static_cast<int>(hopper::cluster_rank()), warp = hopper::uniform(static_cast<int>(threadIdx.x) / 32);
+  const Member<Tile> member(plan);
+  const int warp = hopper::uniform(static_cast<int>(threadIdx.x) / 32);
   if (threadIdx.x == 0) {
     hopper::prefetch_tensor_map(a_map);
     hopper::prefetch_tensor_map(weight_maps.wide);
     hopper::prefetch_tensor_map(weight_maps.narrow);
     for (int stage = 0; stage < Tile::stages; ++stage) {
       hopper::barrier_init(ring.full(stage), 1);
-      hopper::barrier_init(ring.empty(stage), Tile::readers * Tile::cluster);
+      hopper::barrier_init(ring.empty(stage), Tile::readers * kPair);
     }
     hopper::fence_barrier_init();
-    if (rank == 0 && rows.arrivals != nullptr) {
-      hopper::store_number(ring.place(), arrive(rows, static_cast<int>(gridDim.x) / Tile::cluster));
+    if (member.side == 0 && plan.rows.arrivals != nullptr) {
+      hopper::store_number(ring.place(), arrive(plan.rows, static_cast<int>(gridDim.x) / kPair));
     }
   }
   hopper::cluster_sync();
   hopper::let_successor_start();
-  hopper::wait_for_predecessor();
 
-  const TileSchedule<Tile> schedule(share_of(rows, ring, m), columns);
+  const TileSchedule<Tile> schedule(share_of(plan, ring, m, member.parts()), plan.columns, member);
   if (warp < 4) {
     hopper::shrink_registers<hopper::kLoadingRegisters>();
-    if (threadIdx.x == 0) produce(ring, a_map, weight_maps, schedule, slices, spread, rank);
+    if (threadIdx.x == 0) produce(ring, a_map, weight_maps, schedule, slices, spread, member);
   } else {
     hopper::grow_registers<hopper::kComputingRegisters>();
-    consume<T>(ring, epilogue, schedule, m, n, slices, rank);
+    hopper::wait_for_predecessor();
+    consume<T>(ring, epilogue, schedule, m, n, member.slices(slices), member);
   }
   hopper::cluster_sync();  // no block may end while the other may still arrive at its barriers
 #else
@@ -482,21 +693,18 @@ __global__ void __launch_bounds__(Tile::threads, 1)
 #endif
 }
 
+/// How many pairs run at one time.
+inline std::int64_t pairs() { return multiprocessors() / kPair; }
+
+/// How many pairs' tiles lie above each other.
 template <typename Tile>
-std::int64_t clusters() {
-  return multiprocessors() / Tile::cluster;
+std::int64_t tall_tiles(std::int64_t m, bool beside = false) {
+  return ceil_div<std::int64_t>(m, beside ? Tile::m : Tile::m * kPair);
 }
 
-/// How many of a cluster's tiles lie above each other.
-template <typename Tile>
-std::int64_t tall_tiles(std::int64_t m) {
-  return ceil_div<std::int64_t>(m, Tile::m * Tile::cluster);
-}
-
-/// A cluster's tiles, of both widths.
-template <typename Tile>
-std::int64_t cluster_tiles_of(std::int64_t m, ColumnPlan columns) {
-  return tall_tiles<Tile>(m) * (columns.wide + columns.narrow);
+/// Tiles of pairs, of both widths, in `tall` rows.
+inline std::int64_t pair_tiles_of(std::int64_t tall, ColumnPlan columns) {
+  return tall * (columns.wide + columns.narrow);
 }
 
 /// `wide` wide columns of tiles, and narrow ones for the rest of n.
@@ -509,24 +717,24 @@ ColumnPlan columns_of(std::int64_t n, std::int64_t wide) {
 /// How many columns the busiest of `clusters`, the first, works on over all of its tiles. A narrow tile's count for
 /// more, since it loads more for each FLOP.
 template <typename Tile>
-double busiest_columns(std::int64_t m, ColumnPlan columns, std::int64_t clusters) {
+double busiest_columns(std::int64_t tall, ColumnPlan columns, std::int64_t clusters) {
   constexpr double kNarrow = Tile::narrow_n / 0.94;
   static_assert(Tile::narrow_n == Tile::n || kNarrow < Tile::n);  // so one tile less is never more work
-  const std::int64_t its_wide = ceil_div(tall_tiles<Tile>(m) * columns.wide, clusters);
-  const std::int64_t its_all = ceil_div(cluster_tiles_of<Tile>(m, columns), clusters);
+  const std::int64_t its_wide = ceil_div(tall * columns.wide, clusters);
+  const std::int64_t its_all = ceil_div(pair_tiles_of(tall, columns), clusters);
   return static_cast<double>(its_wide) * Tile::n + static_cast<double>(its_all - its_wide) * kNarrow;
 }
 
 /// The plan by which the busiest cluster has the least to do; of equals the one with the most wide tiles.
 template <typename Tile>
-ColumnPlan choose_columns(std::int64_t m, std::int64_t n, std::int64_t clusters) {
+ColumnPlan choose_columns(std::int64_t tall, std::int64_t n, std::int64_t clusters) {
   std::int64_t wide = ceil_div<std::int64_t>(n, Tile::n);
   ColumnPlan best = columns_of<Tile>(n, wide);
   if (Tile::narrow_n == Tile::n) return best;
-  double least = busiest_columns<Tile>(m, best, clusters);
+  double least = busiest_columns<Tile>(tall, best, clusters);
   while (--wide >= 0) {
     const ColumnPlan columns = columns_of<Tile>(n, wide);
-    const double busiest = busiest_columns<Tile>(m, columns, clusters);
+    const double busiest = busiest_columns<Tile>(tall, columns, clusters);
     if (busiest >= least) continue;
     least = busiest;
     best = columns;
@@ -544,59 +752,125 @@ bool group_stays_in_l2(std::int64_t k) {
 /// Whether each partition gets as many tiles, and they are enough for all clusters.
 template <typename Tile>
 bool can_halve_rows(std::int64_t m, ColumnPlan columns) {
-  return tall_tiles<Tile>(m) % 2 == 0 && clusters<Tile>() % 2 == 0 &&
-         cluster_tiles_of<Tile>(m, columns) >= clusters<Tile>();
+  const std::int64_t tall = tall_tiles<Tile>(m);
+  return tall % 2 == 0 && pairs() % 2 == 0 && pair_tiles_of(tall, columns) >= pairs();
+}
+
+template <typename Tile>
+int slices_of(std::int64_t k) {
+  return static_cast<int>(ceil_div<std::int64_t>(k, Tile::k));
+}
+
+/// How many pairs a plan is launched with. Of tiles that are all alike, as few as take no more rounds: a round's tiles
+/// then are whole columns more often, which read less. 256 tiles take four rounds of 64 pairs, of eight rows and
+/// columns, as of 66.
+template <typename Tile>
+std::int64_t pairs_of(std::int64_t m, const HopperPlan& plan) {
+  const std::int64_t tiles = pair_tiles_of(tall_tiles<Tile>(m, plan.beside), plan.columns);
+  if (Tile::has_parts) return tiles * plan.parts;
+  const bool alike = plan.columns.wide == 0 || plan.columns.narrow == 0;
+  if (!alike || plan.rows.arrivals != nullptr) return std::min(tiles, pairs());
+  return ceil_div(tiles, ceil_div(tiles, pairs()));
+}
+
+template <typename Tile>
+void require(const HopperPlan& plan, std::int64_t m, std::int64_t k) {
+  const std::int64_t tiles = pair_tiles_of(tall_tiles<Tile>(m, plan.beside), plan.columns);
+  if (tiles > INT32_MAX / 2) throw std::invalid_argument("a product of over 2^30 tiles");
+  if (plan.rows.arrivals != nullptr && (plan.parts > 1 || plan.beside || !can_halve_rows<Tile>(m, plan.columns))) {
+    throw std::invalid_argument("rows of tiles that cannot be halved");
+  }
+  if (plan.beside && Tile::by_turns) throw std::invalid_argument("tiles by turns lie above each other");
+  if (plan.parts == 1) return;
+  const bool can_split = Tile::has_parts && plan.parts > 1 && plan.parts <= slices_of<Tile>(k);
+  if (!can_split || tiles * kPair * Tile::consumers > kPartCounters || plan.part_sums.sums == nullptr) {
+    throw std::invalid_argument("k cannot be split so");
+  }
 }
 
 template <typename Tile, typename T, typename Epilogue>
 void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
-                         const Epilogue& epilogue, ColumnPlan columns, RowPlan rows) {
+                         const Epilogue& epilogue, const HopperPlan& plan) {
+  require<Tile>(plan, m, k);
   constexpr DType dtype = std::is_same_v<T, __half> ? DType::fp16 : DType::bf16;
-  const CUtensorMap a_map = matrix_map(dtype, a, m, k, Tile::m);
-  const WeightMaps weight_maps{permuted_map(dtype, weight, n, k, Tile::n / Tile::cluster),
-                               permuted_map(dtype, weight, n, k, Tile::narrow_n / Tile::cluster)};
-  const std::int64_t tiles = cluster_tiles_of<Tile>(m, columns);
-  if (tiles > INT32_MAX / 2) throw std::invalid_argument("a product of over 2^30 tiles");
-  if (rows.arrivals != nullptr && !can_halve_rows<Tile>(m, columns)) {
-    throw std::invalid_argument("rows of tiles that cannot be halved");
-  }
-  const int slices = static_cast<int>(ceil_div<std::int64_t>(k, Tile::k));
-  // Of tiles that are all alike, as few clusters as take no more rounds: a round's tiles then are whole columns more
-  // often, which read less. 256 tiles take four rounds of 64 clusters, of eight rows and columns, as of 66.
-  const bool alike = columns.wide == 0 || columns.narrow == 0;
-  const std::int64_t used = alike && rows.arrivals == nullptr ? ceil_div(tiles, ceil_div(tiles, clusters<Tile>()))
-                                                              : std::min(tiles, clusters<Tile>());
-  launch_hopper_kernel(exec, gemm_hopper<T, Tile, Epilogue>, used * Tile::cluster, Tile::threads, Tile::shared_bytes,
-                       Tile::cluster, a_map, weight_maps, columns, rows, static_cast<int>(m), static_cast<int>(n),
-                       slices, group_stays_in_l2<Tile>(k) ? ceil_div(slices, 4) : 0, epilogue);
+  const int shared_a = plan.beside ? kPair : 1, shared_weight = plan.beside ? 1 : kPair;
+  const CUtensorMap a_map = matrix_map(dtype, a, m, k, Tile::m / shared_a);
+  const WeightMaps weight_maps{permuted_map(dtype, weight, n, k, Tile::n / shared_weight),
+                               permuted_map(dtype, weight, n, k, Tile::narrow_n / shared_weight)};
+  const int slices = slices_of<Tile>(k), spread = group_stays_in_l2<Tile>(k) ? ceil_div(slices, 4) : 0;
+  launch_hopper_kernel(exec, gemm_hopper<T, Tile, Epilogue>, pairs_of<Tile>(m, plan) * kPair, Tile::threads,
+                       Tile::shared_bytes, kPair, a_map, weight_maps, plan, static_cast<int>(m), static_cast<int>(n),
+                       slices, spread, epilogue);
 }
 
 /// Rows are halved where columns are spread; in step they would be read more often.
 template <typename Tile>
-RowPlan choose_rows(std::int64_t m, std::int64_t k, ColumnPlan columns) {
-  if (!group_stays_in_l2<Tile>(k) || !can_halve_rows<Tile>(m, columns)) return {};
+RowPlan choose_rows(std::int64_t m, std::int64_t k, const HopperPlan& plan) {
+  const bool pays = plan.parts == 1 && !plan.beside && group_stays_in_l2<Tile>(k);
+  if (!pays || !can_halve_rows<Tile>(m, plan.columns)) return {};
   const auto partitions = l2_partitions();
-  return partitions ? RowPlan{next_arrival_counter(), *partitions} : RowPlan{};
+  return partitions ? RowPlan{&next_launch_counters()->arrivals, *partitions} : RowPlan{};
 }
 
-/// Takes the tiles whose busiest cluster is expected to be done first. By turns epilogues are hidden; together each
-/// costs as much as six slices. Where rows are too long for L2, narrower tiles cost more, as they read them more often.
+/// A plan, and what its busiest pair is expected to take, in columns times slices of k.
+struct CostedPlan {
+  HopperPlan plan;
+  double cost;
+};
+
+/// From measurements: an epilogue that no products hide costs as much as six slices, and by turns, where a warpgroup
+/// has twice the rows, as twelve; to add parts up costs as much as twelve, and three more for each part. Where rows are
+/// too long for L2, the narrower tiles by turns cost more, as they read them more often; tiles beside each other read
+/// more as well.
+template <typename Tile>
+CostedPlan cost_plan(std::int64_t m, std::int64_t n, std::int64_t k, bool beside, int parts) {
+  const std::int64_t tall = tall_tiles<Tile>(m, beside), at_once = pairs() / parts;
+  const ColumnPlan columns = choose_columns<Tile>(tall, beside ? ceil_div<std::int64_t>(n, kPair) : n, at_once);
+  const HopperPlan plan{.columns = columns, .beside = beside, .parts = parts};
+  const double busiest = busiest_columns<Tile>(tall, columns, at_once) * (beside ? 1.02 : 1.0);
+  const double slices = std::ceil(slices_of<Tile>(k) / static_cast<double>(parts));
+  constexpr double kEpilogue = 6;
+  if (!Tile::by_turns) return {plan, busiest * (slices + kEpilogue + (parts > 1 ? 12 + 3 * parts : 0))};
+  const double last = columns.narrow > 0 ? Tile::narrow_n : Tile::n;
+  return {plan, busiest * slices * (group_stays_in_l2<Tile>(k) ? 1.0 : 1.05) + last * 2 * kEpilogue};
+}
+
+/// Of tiles that work together.
+template <typename Tile>
+CostedPlan cheapest_plan(std::int64_t m, std::int64_t n, std::int64_t k, int most_parts) {
+  CostedPlan best = cost_plan<Tile>(m, n, k, false, 1);
+  for (const bool beside : {false, true}) {
+    for (int parts = 1; parts <= most_parts; ++parts) {
+      const CostedPlan costed = cost_plan<Tile>(m, n, k, beside, parts);
+      const std::int64_t tiles = pair_tiles_of(tall_tiles<Tile>(m, beside), costed.plan.columns);
+      if ((parts == 1 || tiles * parts <= pairs()) && costed.cost < best.cost) best = costed;
+    }
+  }
+  return best;
+}
+
+/// Takes the tiles whose busiest pair is expected to be done first. k is split where there is memory for `part_sums`,
+/// and all parts have room at one time.
 template <typename T, typename Epilogue>
 void launch_hopper(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
-                   const Epilogue& epilogue) {
-  using Large = HopperLargeTile;
-  using Turns = HopperTurnTile;
+                   const Epilogue& epilogue, void* part_sums = nullptr) {
   if (std::max(m, n) > kHopperExtent) throw std::invalid_argument("the Hopper product takes m and n up to 2^31 - 257");
-  const ColumnPlan large = choose_columns<Large>(m, n, clusters<Large>());
-  const ColumnPlan turns = choose_columns<Turns>(m, n, clusters<Turns>());
-  const double slices = static_cast<double>(ceil_div<std::int64_t>(k, Large::k));
-  const double large_cost = busiest_columns<Large>(m, large, clusters<Large>()) * (1.0 + 6.0 / slices);
-  const double turns_cost =
-      busiest_columns<Turns>(m, turns, clusters<Turns>()) * (group_stays_in_l2<Turns>(k) ? 1.0 : 1.05);
-  if (large_cost < turns_cost) {
-    return launch_hopper_tiles<Large>(exec, a, weight, m, n, k, epilogue, large, choose_rows<Large>(m, k, large));
+  using Part = HopperPartTile;
+  const int most_parts = part_sums == nullptr ? 1 : std::min(kMaxParts, slices_of<Part>(k));
+  const CostedPlan large = cheapest_plan<HopperLargeTile>(m, n, k, 1), part = cheapest_plan<Part>(m, n, k, most_parts);
+  const CostedPlan turns = cost_plan<HopperTurnTile>(m, n, k, false, 1);
+  const auto launch = [&]<typename Tile>(HopperPlan plan) {
+    plan.rows = choose_rows<Tile>(m, k, plan);
+    if (plan.parts > 1) plan.part_sums = {static_cast<float4*>(part_sums), next_launch_counters()->finished};
+    launch_hopper_tiles<Tile>(exec, a, weight, m, n, k, epilogue, plan);
+  };
+  if (part.cost < std::min(large.cost, turns.cost)) {
+    launch.template operator()<Part>(part.plan);
+  } else if (large.cost < turns.cost) {
+    launch.template operator()<HopperLargeTile>(large.plan);
+  } else {
+    launch.template operator()<HopperTurnTile>(turns.plan);
   }
-  launch_hopper_tiles<Turns>(exec, a, weight, m, n, k, epilogue, turns, choose_rows<Turns>(m, k, turns));
 }
 
 }  // namespace fusebench::kernels::cuda

@@ -92,6 +92,12 @@ __device__ __forceinline__ void store_number(std::uint32_t shared, int number) {
   asm volatile("st.shared.b32 [%0], %1;\n" ::"r"(shared), "r"(number) : "memory");
 }
 
+__device__ __forceinline__ int load_number(std::uint32_t shared) {
+  int number;
+  asm volatile("ld.shared.b32 %0, [%1];\n" : "=r"(number) : "r"(shared) : "memory");
+  return number;
+}
+
 /// The number that block `rank` of the cluster has at this address of its shared memory.
 __device__ __forceinline__ int load_number(std::uint32_t shared, std::uint32_t rank) {
   int number;
@@ -124,6 +130,15 @@ __device__ __forceinline__ void let_successor_start() {
 #endif
 }
 
+constexpr int kSectorBytes = 32;  ///< of memory, the least that is read
+
+/// Brings a sector into L2, for a read to come. A load that nobody waits for: prefetch.global.L2 takes the addresses of
+/// a warp one by one, which for those of a tile took 15 us.
+__device__ __forceinline__ void touch(const void* global) {
+  [[maybe_unused]] std::uint32_t unused;
+  asm volatile("ld.global.b32 %0, [%1];\n" : "=r"(unused) : "l"(global));
+}
+
 // --- TMA ---
 
 __device__ __forceinline__ void prefetch_tensor_map(const CUtensorMap& map) {
@@ -141,6 +156,17 @@ __device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap
       : "memory");
 }
 
+/// The same for every block of the cluster whose bit is in `ranks`: each gets the box, and the report, at the same
+/// addresses.
+__device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap& map, int row, int col,
+                                         std::uint32_t barrier, std::uint16_t ranks) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+      " [%0], [%1, {%2, %3}], [%4], %5;\n" ::"r"(shared),
+      "l"(reinterpret_cast<std::uint64_t>(&map)), "r"(col), "r"(row), "r"(barrier), "h"(ranks)
+      : "memory");
+}
+
 /// The same for a map of four dimensions, innermost first.
 __device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap& map, int x, int y, int z, int w,
                                          std::uint32_t barrier) {
@@ -151,8 +177,7 @@ __device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap
       : "memory");
 }
 
-/// The same for every block of the cluster whose bit is in `ranks`: each gets the box, and the report, at the same
-/// addresses.
+/// The same for the blocks of `ranks`.
 __device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap& map, int x, int y, int z, int w,
                                          std::uint32_t barrier, std::uint16_t ranks) {
   asm volatile(
@@ -163,8 +188,8 @@ __device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap
 }
 
 /// The same for a map of five dimensions, from (x, 0, 0, 0, v) on.
-__device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap& map, int x, int v,
-                                         std::uint32_t barrier, std::uint16_t ranks) {
+__device__ __forceinline__ void tma_load_permuted(std::uint32_t shared, const CUtensorMap& map, int x, int v,
+                                                  std::uint32_t barrier, std::uint16_t ranks) {
   asm volatile(
       "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
       " [%0], [%1, {%2, %3, %3, %3, %4}], [%5], %6;\n" ::"r"(shared),

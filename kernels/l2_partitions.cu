@@ -18,7 +18,7 @@ constexpr int kLines = 64, kTries = 4, kCounters = 1024;
 constexpr unsigned kMemoryWords = 1u << 21, kLineWords = 32;
 constexpr int kSharedBytes = 128 * 1024;  // over half of a multiprocessor's, so that it takes one block
 
-__device__ unsigned long long arrival_counters[kCounters];
+__device__ LaunchCounters launch_counters[kCounters];
 
 struct Probe {
   unsigned* memory;       ///< zeros
@@ -129,7 +129,7 @@ std::vector<std::vector<double>> measure_latencies(cudaStream_t stream) {
 /// What is found out once for each device.
 struct OfDevice {
   std::optional<L2Partitions> partitions;
-  unsigned long long* counters;
+  LaunchCounters* counters;
 };
 
 OfDevice find_out() {
@@ -138,8 +138,8 @@ OfDevice find_out() {
   OfDevice found{};
   for (int i = 0; i < 3 && !found.partitions; ++i) found.partitions = partitions_by(measure_latencies(stream.get()));
   void* counters = nullptr;
-  FUSEBENCH_CUDA_CHECK(cudaGetSymbolAddress(&counters, arrival_counters));
-  found.counters = static_cast<unsigned long long*>(counters);
+  FUSEBENCH_CUDA_CHECK(cudaGetSymbolAddress(&counters, launch_counters));
+  found.counters = static_cast<LaunchCounters*>(counters);
   return found;
 }
 
@@ -193,7 +193,7 @@ std::optional<L2Partitions> partitions_by(const std::vector<std::vector<double>>
 
 std::optional<L2Partitions> l2_partitions() { return of_current_device().partitions; }
 
-unsigned long long* next_arrival_counter() {
+LaunchCounters* next_launch_counters() {
   static std::atomic<unsigned> next{0};
   return of_current_device().counters + next++ % kCounters;
 }

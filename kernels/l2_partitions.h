@@ -39,10 +39,17 @@ constexpr int place_of(bool is_second, int earlier_first, int earlier_second, in
   return (is_second ? 0 : half) + 2 * half - 1 - earlier;
 }
 
-/// A counter in device memory for the arrivals of one launch, which leaves it zero again. Launches at one time need
-/// counters of their own: with a shared one tiles would be left out. 1024 are handed out in turn as launches are queued
-/// or captured, and a graph keeps its own. So streams that run at one time may not have queued 1024 products between
-/// them, and a graph may run neither beside itself nor beside other products.
-unsigned long long* next_arrival_counter();
+constexpr int kPartCounters = 136;
+
+/// What the blocks of one launch count in device memory. It is zero again at the launch's end.
+struct LaunchCounters {
+  unsigned long long arrivals;
+  unsigned finished[kPartCounters];
+};
+
+/// Launches at one time need counters of their own: with shared ones tiles would be left out. 1024 are handed out in
+/// turn as launches are queued or captured, and a graph keeps its own. So streams that run at one time may not have
+/// queued 1024 products between them, and a graph may run neither beside itself nor beside other products.
+LaunchCounters* next_launch_counters();
 
 }  // namespace fusebench::kernels

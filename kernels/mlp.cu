@@ -43,7 +43,7 @@ struct SwigluTile {
   using Column = int;
   using Row = float;  ///< its factor
   struct Operands {};
-  enum { kFetchedChunks = 1, kFetchesAhead = false, kOutputs = 4 };
+  enum { kFetchedChunks = 1, kFetchesEarly = false, kOutputs = 4 };
 
   CUtensorMap y;
   DeferredNorm norm;
@@ -51,6 +51,7 @@ struct SwigluTile {
 
   __device__ Column column(int col) const { return col; }
   __device__ Row row(int row) const { return row_factor(norm, row, dim); }
+  __device__ void touch(int row, int, int) const { touch_row_factor(norm, row); }
   __device__ Operands fetch(Row, Column) const { return {}; }
   template <typename Place>
   __device__ __forceinline__ void put(Row row, Column, Operands, const float (&values)[8], int own,
@@ -73,18 +74,18 @@ __global__ void interleave_rows(const T* gate, const T* up, T* prepared, std::in
 
 }  // namespace
 
-void product_swiglu(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* prepared_weight,
+void product_swiglu(const Exec& exec, ProductKernel product, DType dtype, const void* a, const void* prepared_weight,
                     void* y, std::int64_t m, std::int64_t hidden, std::int64_t k, DeferredNorm norm) {
   dispatch_half(dtype, [&]<typename T>() {
     const T* rows = static_cast<const T*>(a);
     const T* weights = static_cast<const T*>(prepared_weight);
-    if (kernel == GemmKernel::hopper) {
+    if (product.kernel == GemmKernel::hopper) {
       const SwigluTile<T> tile{output_map(dtype, y, m, hidden), norm, static_cast<int>(k)};
-      return launch_hopper(exec, rows, weights, m, 2 * hidden, k, tile);
+      return launch_hopper(exec, rows, weights, m, 2 * hidden, k, tile, product.part_sums);
     }
     require_no(norm);
     const bool vectors = hidden % 4 == 0 && is_aligned_16(y);
-    launch_product(exec, kernel, rows, weights, m, 2 * hidden, k,
+    launch_product(exec, product.kernel, rows, weights, m, 2 * hidden, k,
                    SwigluEpilogue<T>{static_cast<T*>(y), hidden, vectors});
   });
 }

@@ -154,7 +154,7 @@ struct RopeTile {
     float factor;
   };
   using Operands = Phases;
-  enum { kFetchedChunks = 1, kFetchesAhead = false, kOutputs = 8 };
+  enum { kFetchedChunks = 1, kFetchesEarly = false, kOutputs = 8 };
 
   CUtensorMap q, k, v;
   const float* cos;
@@ -170,9 +170,15 @@ struct RopeTile {
     if (col >= q_columns + kv_columns) return -1;
     return (col & 63) / 2 + (col < first_part_columns ? 0 : 32);
   }
-  __device__ __forceinline__ Row row(int row) const {
-    const auto position = static_cast<unsigned>(row) % static_cast<unsigned>(seq);
-    return {static_cast<int>(position) * head_dim / 2, row_factor(norm, row, dim)};
+  __device__ __forceinline__ Row row(int row) const { return {phase_of(row), row_factor(norm, row, dim)}; }
+  __device__ __forceinline__ void touch(int row, int first_col, int) const {
+    constexpr int kSector = hopper::kSectorBytes / sizeof(float);
+    touch_row_factor(norm, row);
+    const int first = column(first_col);  // of 32 pairs that the tile's heads share
+    if (first < 0) return;
+    const int phase = phase_of(row) + first / 32 * 32 + static_cast<int>(threadIdx.x) % 4 * kSector;
+    hopper::touch(cos + phase);
+    hopper::touch(sin + phase);
   }
   __device__ __forceinline__ Operands fetch(const Row& row, Column column) const {
     if (column < 0) return {};
@@ -212,6 +218,10 @@ struct RopeTile {
   }
 
  private:
+  __device__ __forceinline__ int phase_of(int row) const {
+    return static_cast<int>(static_cast<unsigned>(row) % static_cast<unsigned>(seq)) * head_dim / 2;
+  }
+
   /// The column among q's and k's where a box of rotated results goes.
   __device__ __forceinline__ int rotated_to(int col) const {
     const int part = col < first_part_columns ? 0 : 1, head = (col - part * first_part_columns) / 64;
@@ -252,7 +262,7 @@ __global__ void gather_rows(const T* wq, const T* wk, const T* wv, T* prepared, 
 
 }  // namespace
 
-void product_rope(const Exec& exec, GemmKernel kernel, DType dtype, const void* a, const void* prepared_weight,
+void product_rope(const Exec& exec, ProductKernel product, DType dtype, const void* a, const void* prepared_weight,
                   const float* cos, const float* sin, void* q, void* k, void* v, QkvShape shape, DeferredNorm norm) {
   if (shape.head_dim % 2 != 0) throw std::invalid_argument("rope needs an even head_dim");
   if (shape.columns() > INT32_MAX) throw std::invalid_argument("q, k and v have over 2^31 columns");
@@ -261,7 +271,7 @@ void product_rope(const Exec& exec, GemmKernel kernel, DType dtype, const void* 
     const T* weights = static_cast<const T*>(prepared_weight);
     const bool vectors = shape.head_dim % 8 == 0 && is_aligned_16(cos) && is_aligned_16(sin) && is_aligned_16(q) &&
                          is_aligned_16(k) && is_aligned_16(v);
-    if (kernel == GemmKernel::hopper) {
+    if (product.kernel == GemmKernel::hopper) {
       if (!vectors || !hopper_takes(shape)) throw std::invalid_argument("the Hopper product cannot store such heads");
       const std::int64_t cached = shape.kv_rows(shape.rows - 1) + 1;
       const std::int64_t q_columns = shape.heads * shape.head_dim, kv_columns = shape.kv_heads * shape.head_dim;
@@ -280,11 +290,11 @@ void product_rope(const Exec& exec, GemmKernel kernel, DType dtype, const void* 
                              .kv_columns = static_cast<int>(kv_columns),
                              .first_part_columns = static_cast<int>(shape.heads + shape.kv_heads) * 64,
                              .pairs_halves = shape.pairing == Pairing::half};
-      return launch_hopper(exec, rows, weights, shape.rows, shape.columns(), shape.dim, tile);
+      return launch_hopper(exec, rows, weights, shape.rows, shape.columns(), shape.dim, tile, product.part_sums);
     }
     require_no(norm);
     launch_product(
-        exec, kernel, rows, weights, shape.rows, shape.columns(), shape.dim,
+        exec, product.kernel, rows, weights, shape.rows, shape.columns(), shape.dim,
         RopeEpilogue<T>{cos, sin, static_cast<T*>(q), static_cast<T*>(k), static_cast<T*>(v), shape, vectors});
   });
 }

@@ -183,13 +183,14 @@ TEST_CASE("a backend that the build lacks says so", "[variants]") {
   }
 }
 
-TEST_CASE("on Hopper a product of more than one tile's rows may have its own kernel", "[variants]") {
+TEST_CASE("on Hopper a product of enough rows has a kernel of its own", "[variants]") {
   const auto chosen = [](const Target& target, std::int64_t m, std::int64_t k = 64, std::int64_t n = 64,
                          bool stores = true) {
     return choose_gemm(target, KernelChoice::best, DType::bf16, m, n, k, stores);
   };
   CHECK(chosen(kHopper, 129) == kernels::GemmKernel::hopper);
-  CHECK(chosen(kHopper, 128) == kernels::GemmKernel::portable);
+  CHECK(chosen(kHopper, 32) == kernels::GemmKernel::portable);
+  CHECK(chosen(kHopper, 33) == kernels::GemmKernel::hopper);
   CHECK(chosen(kHopper, 129, 60) == kernels::GemmKernel::portable_unaligned);
   CHECK(chosen(kHopper, 129, 64, 72) == kernels::GemmKernel::portable);
   CHECK(chosen(kHopper, 129, 64, 64, false) == kernels::GemmKernel::portable);

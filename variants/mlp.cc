@@ -69,10 +69,11 @@ void fused_mlp(const Planning& p, const MlpTensors& t) {
                .writes = {p.all(activation)},
                .flops = product_flops(m, 2 * c.hidden, c.dim)};
   product.reads.push_back(p.all(weights));
+  const auto sums = part_sums(p, kernel, m, 2 * c.hidden, product);
   product.launch = [=, run = kernels.product_swiglu, dtype = c.dtype, hidden = c.hidden, dim = c.dim,
                     eps = static_cast<float>(c.eps)](const Exec& exec, const Bindings& bound) {
-    run(exec, kernel, dtype, bound.at(h.rows), bound.at(weights), bound.at(activation), m, hidden, dim,
-        h.bind(bound, eps));
+    run(exec, bind(kernel, sums, bound), dtype, bound.at(h.rows), bound.at(weights), bound.at(activation), m, hidden,
+        dim, h.bind(bound, eps));
   };
   p.add(std::move(product));
   fused_residual_product(p, down(p, t, activation));

@@ -1,6 +1,7 @@
 // What the pieces of a plan share: the plan under construction, the case, and helpers that keep a step's ledger short.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -58,6 +59,22 @@ struct Planning {
     return Plan::part(id, rows * cols * bytes_of(plan.tensor(id).dtype));
   }
 };
+
+/// Adds to a product's step what it may split k in, where it has few tiles; what moves through it is not modelled.
+inline std::optional<TensorId> part_sums(const Planning& p, kernels::GemmKernel kernel, std::int64_t m, std::int64_t n,
+                                         Step& step) {
+  const std::int64_t bytes = kernels::part_sums_bytes(p.target.multiprocessors, m, n);
+  if (kernel != kernels::GemmKernel::hopper || bytes == 0) return {};
+  const TensorId sums = p.workspace(step.name + " sums of parts", DType::fp32, 1, bytes / bytes_of(DType::fp32));
+  step.writes.push_back(Plan::part(sums, 0));  // lives in this step
+  return sums;
+}
+
+/// The kernel with part_sums' memory.
+inline kernels::ProductKernel bind(kernels::GemmKernel kernel, std::optional<TensorId> part_sums,
+                                   const Bindings& bound) {
+  return {kernel, part_sums ? bound.at(*part_sums) : nullptr};
+}
 
 inline double product_flops(std::int64_t m, std::int64_t n, std::int64_t k) {
   return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);

@@ -95,9 +95,10 @@ void fused_qkv(const Planning& p, const QkvTensors& in, const QkvResult& out) {
       .writes = {p.all(out.q), p.part(out.k, shape.rows, key_columns(c)), p.part(v, shape.rows, key_columns(c))},
       .flops = product_flops(shape.rows, shape.columns(), shape.dim)};
   for (const TensorId read : {weights, in.phases.cos, in.phases.sin}) product.reads.push_back(p.all(read));
+  const auto sums = part_sums(p, kernel, shape.rows, shape.columns(), product);
   product.launch = [=, run = kernels.product_rope, dtype = c.dtype, eps = static_cast<float>(c.eps)](
                        const Exec& exec, const Bindings& bound) {
-    run(exec, kernel, dtype, bound.at(x.rows), bound.at(weights), bound.at<float>(in.phases.cos),
+    run(exec, bind(kernel, sums, bound), dtype, bound.at(x.rows), bound.at(weights), bound.at<float>(in.phases.cos),
         bound.at<float>(in.phases.sin), bound.at(out.q), bound.at(out.k), bound.at(v), shape, x.bind(bound, eps));
   };
   p.add(std::move(product));

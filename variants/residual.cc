@@ -29,10 +29,11 @@ void fused_residual_product(const Planning& p, const ResidualProduct& task) {
                .writes = {p.all(task.out)},
                .flops = product_flops(m, n, task.k)};
   if (task.out_squares) product.writes.push_back(p.all(task.out_squares->tensor));
+  const auto sums = part_sums(p, kernel, m, n, product);
   product.launch = [=, run = fused(p.target.backend).product_residual, dtype = p.c.dtype](const Exec& exec,
                                                                                           const Bindings& bound) {
-    run(exec, kernel, dtype, bound.at(task.a), bound.at(task.weight), bound.at(task.residual), bound.at(task.out), m, n,
-        task.k, task.out_squares ? bound.at<float>(task.out_squares->tensor) : nullptr);
+    run(exec, bind(kernel, sums, bound), dtype, bound.at(task.a), bound.at(task.weight), bound.at(task.residual),
+        bound.at(task.out), m, n, task.k, task.out_squares ? bound.at<float>(task.out_squares->tensor) : nullptr);
   };
   p.add(std::move(product));
 }

@@ -95,9 +95,9 @@ void store_qkv(const QkvShape& shape, const RowPiece& piece, const QkvRow& row) 
 
 }  // namespace
 
-void product_residual(const Exec& /*exec*/, GemmKernel kernel, DType dtype, const void* a, const void* weight,
+void product_residual(const Exec& /*exec*/, ProductKernel product, DType dtype, const void* a, const void* weight,
                       const void* residual, void* out, std::int64_t m, std::int64_t n, std::int64_t k, float* squares) {
-  require(kernel, dtype, squares);
+  require(product.kernel, dtype, squares);
   product_tiles(fp32(a), fp32(weight), m, n, k, [=](const RowPiece& piece) {
     const float* old = fp32(residual) + piece.row * n + piece.col;
     float* sum = fp32(out) + piece.row * n + piece.col;
@@ -105,9 +105,9 @@ void product_residual(const Exec& /*exec*/, GemmKernel kernel, DType dtype, cons
   });
 }
 
-void product_rope(const Exec& /*exec*/, GemmKernel kernel, DType dtype, const void* a, const void* prepared_weight,
+void product_rope(const Exec& /*exec*/, ProductKernel product, DType dtype, const void* a, const void* prepared_weight,
                   const float* cos, const float* sin, void* q, void* k, void* v, QkvShape shape, DeferredNorm norm) {
-  require(kernel, dtype, norm.squares);
+  require(product.kernel, dtype, norm.squares);
   if (shape.head_dim % 2 != 0) {
     throw std::invalid_argument("RoPE needs an even head_dim, not " + std::to_string(shape.head_dim));
   }
@@ -123,9 +123,10 @@ void product_rope(const Exec& /*exec*/, GemmKernel kernel, DType dtype, const vo
   });
 }
 
-void product_swiglu(const Exec& /*exec*/, GemmKernel kernel, DType dtype, const void* a, const void* prepared_weight,
-                    void* y, std::int64_t m, std::int64_t hidden, std::int64_t k, DeferredNorm norm) {
-  require(kernel, dtype, norm.squares);
+void product_swiglu(const Exec& /*exec*/, ProductKernel product, DType dtype, const void* a,
+                    const void* prepared_weight, void* y, std::int64_t m, std::int64_t hidden, std::int64_t k,
+                    DeferredNorm norm) {
+  require(product.kernel, dtype, norm.squares);
   product_tiles(fp32(a), fp32(prepared_weight), m, 2 * hidden, k, [=](const RowPiece& piece) {
     float* out = fp32(y) + piece.row * hidden + piece.col / 2;
     for (std::int64_t i = 0; i < piece.cols / 2; ++i) {

@@ -1,6 +1,9 @@
 // The product's main loop: every tile and loader on few rows, with the pipeline at each of its borders.
 #include "kernels/product.cuh"
 
+#include <array>
+#include <cstring>
+
 #include "tests/catch.h"
 #include "tests/gpu/plain_tile.h"
 #include "tests/gpu/product.h"
@@ -30,7 +33,7 @@ struct PlainEpilogue {
 
 template <typename Tile>
 constexpr bool is_hopper = requires {
-  Tile::cluster;
+  Tile::consumers;
 };
 
 /// Wide columns of tiles alone, narrow ones alone, and some of each.
@@ -40,6 +43,29 @@ std::vector<ColumnPlan> column_plans(std::int64_t n) {
   if (Tile::narrow_n == Tile::n) return {columns_of<Tile>(n, wide)};
   std::vector<ColumnPlan> plans{columns_of<Tile>(n, wide), columns_of<Tile>(n, 0)};
   if (wide > 1) plans.push_back(columns_of<Tile>(n, wide / 2));
+  return plans;
+}
+
+constexpr std::array kParts{2, 3, 8};
+
+/// The same for every way in which a product can be shared out.
+template <typename Tile>
+std::vector<HopperPlan> plans(std::int64_t m, std::int64_t n, std::int64_t k) {
+  static DeviceBuffer<float4> sums(kernels::part_sums_bytes(kernels::multiprocessors(), 1, 1) / sizeof(float4));
+  std::vector<HopperPlan> plans;
+  for (const bool beside : {false, true}) {
+    if (beside && Tile::by_turns) continue;
+    for (const ColumnPlan columns : column_plans<Tile>(beside ? kernels::ceil_div<std::int64_t>(n, kPair) : n)) {
+      plans.push_back({.columns = columns, .beside = beside});
+      for (const int parts : kParts) {
+        if (!Tile::has_parts || parts > slices_of<Tile>(k) ||
+            pair_tiles_of(tall_tiles<Tile>(m, beside), columns) * parts > pairs())
+          continue;
+        const PartSums part_sums{sums.data(), kernels::next_launch_counters()->finished};
+        plans.push_back({.columns = columns, .beside = beside, .parts = parts, .part_sums = part_sums});
+      }
+    }
+  }
   return plans;
 }
 
@@ -56,11 +82,11 @@ void check_product(std::int64_t m, std::int64_t n, std::int64_t k) {
     CHECK(c.guards_intact());
   };
   if constexpr (is_hopper<Tile>) {
-    for (const ColumnPlan columns : column_plans<Tile>(n)) {
-      CAPTURE(columns.wide, columns.narrow);
+    for (const HopperPlan& plan : plans<Tile>(m, n, k)) {
+      CAPTURE(plan.columns.wide, plan.columns.narrow, plan.beside, plan.parts);
       DeviceBuffer<T> c(m * n, 0, output_guard);
       launch_hopper_tiles<Tile>(exec, device_a.data(), device_weight.data(), m, n, k,
-                                PlainTile{output_map(Format<T>::dtype, c.data(), m, n)}, columns, RowPlan{});
+                                PlainTile{output_map(Format<T>::dtype, c.data(), m, n)}, plan);
       check(c);
     }
   } else {
@@ -81,11 +107,11 @@ void check_product_rows(std::int64_t m, std::int64_t n, std::int64_t k) {
   std::vector<__half> a_rows;
   for (const std::int64_t row : rows) a_rows.insert(a_rows.end(), a.begin() + row * k, a.begin() + (row + 1) * k);
   const Product expected = product(a_rows, weight, static_cast<std::int64_t>(rows.size()), n, k);
-  for (const ColumnPlan columns : column_plans<Tile>(n)) {
-    CAPTURE(columns.wide, columns.narrow);
+  for (const HopperPlan& plan : plans<Tile>(m, n, k)) {
+    CAPTURE(plan.columns.wide, plan.columns.narrow, plan.beside, plan.parts);
     DeviceBuffer<__half> c(m * n, 0, output_guard);
     launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, device_a.data(), device_weight.data(), m, n, k,
-                              PlainTile{output_map(DType::fp16, c.data(), m, n)}, columns, RowPlan{});
+                              PlainTile{output_map(DType::fp16, c.data(), m, n)}, plan);
     std::vector<__half> c_rows;
     for (const std::int64_t row : rows) {
       const std::vector<__half> c_row = c.read(row * n, n);
@@ -100,14 +126,14 @@ void check_product_rows(std::int64_t m, std::int64_t n, std::int64_t k) {
 /// depend on them.
 template <typename Tile>
 void check_halved_rows(std::int64_t m, std::int64_t k) {
-  const std::int64_t n = (clusters<Tile>() / tall_tiles<Tile>(m) + 2) * Tile::n + kPermutedRows;
+  const std::int64_t n = (pairs() / tall_tiles<Tile>(m) + 2) * Tile::n + kPermutedRows;
   CAPTURE(m, n, k, Tile::n);
   const std::vector<__half> a = draw<__half>(m * k, 1), weight = draw<__half>(n * k, 2);
   const DeviceBuffer<__half> device_a(a), device_weight(weight);
   const auto result = [&](RowPlan rows, ColumnPlan columns) {
     DeviceBuffer<__half> c(m * n, 0, output_guard);
     launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, device_a.data(), device_weight.data(), m, n, k,
-                              PlainTile{output_map(DType::fp16, c.data(), m, n)}, columns, rows);
+                              PlainTile{output_map(DType::fp16, c.data(), m, n)}, {.columns = columns, .rows = rows});
     CHECK(c.guards_intact());
     return c.read();
   };
@@ -115,7 +141,8 @@ void check_halved_rows(std::int64_t m, std::int64_t k) {
   tables[1].second.fill(~std::uint64_t{0});                  // all in one
   tables[2].second.fill(std::uint64_t{0xcccccccccccccccc});  // every other pair
   tables[3] = kernels::l2_partitions().value_or(kernels::L2Partitions{});
-  unsigned long long* const counter = kernels::next_arrival_counter();  // one for all, since a launch leaves it zero
+  unsigned long long* const counter =
+      &kernels::next_launch_counters()->arrivals;  // one for all, since a launch leaves it zero
   for (const ColumnPlan columns : column_plans<Tile>(n)) {
     REQUIRE(can_halve_rows<Tile>(m, columns));
     const std::vector<__half> expected = result(RowPlan{}, columns);
@@ -142,11 +169,11 @@ void check_pipeline() {
 }
 
 template <typename Tile, bool Aligned>
-void check_edges() {
+void check_edges(std::int64_t k = 40) {
   constexpr int unit = is_hopper<Tile> ? kPermutedRows : 1;
   for (const std::int64_t m : {1, 33, Tile::m - 1, Tile::m + 1}) {
     for (const std::int64_t n : {unit, 33 * unit, Tile::n - unit, Tile::n + unit}) {
-      check_both_types<Tile, Aligned>(m, n, 40);
+      check_both_types<Tile, Aligned>(m, n, k);
     }
   }
 }
@@ -195,7 +222,7 @@ TEST_CASE("a few rows on many columns are right") {
 
 TEST_CASE("a Hopper product is right with every number of slices, on full tiles and others") {
   if (skip_without_hopper()) return;
-  for_types<HopperLargeTile, HopperTurnTile>([&]<typename Tile>() {
+  for_types<HopperLargeTile, HopperTurnTile, HopperPartTile>([&]<typename Tile>() {
     check_pipeline<Tile, true>();
     check_edges<Tile, true>();
     for (std::int64_t k = 8; k <= 2 * Tile::k; k += 8) check_both_types<Tile, true>(17, 96, k);
@@ -204,7 +231,7 @@ TEST_CASE("a Hopper product is right with every number of slices, on full tiles 
 
 TEST_CASE("a Hopper product is right from wave to wave, with the ring at every place") {
   if (skip_without_hopper()) return;
-  for_types<HopperLargeTile, HopperTurnTile>([&]<typename Tile>() {
+  for_types<HopperLargeTile, HopperTurnTile, HopperPartTile>([&]<typename Tile>() {
     // A second group of rows, a last block with one row, and three rounds.
     const std::int64_t m = 2048 + Tile::m + 1, n = 17 * Tile::n + kPermutedRows;
     check_both_types<Tile, true>(m, n, 24);
@@ -218,7 +245,7 @@ TEST_CASE("a Hopper product is right over many tiles of each block, for both of 
   for_types<HopperLargeTile, HopperTurnTile>([&]<typename Tile>() {
     for (const std::int64_t m : {1, 130}) {  // 1: the second block of a cluster has no rows
       for (const int tiles : {3, 4}) {       // and one more in all
-        const std::int64_t n = clusters<Tile>() * Tile::n * tiles + kPermutedRows;
+        const std::int64_t n = pairs() * Tile::n * tiles + kPermutedRows;
         for (const int slices : {1, 2, Tile::stages - 1, Tile::stages, Tile::stages + 1, 2 * Tile::stages + 1}) {
           check_product_rows<Tile>(m, n, slices * Tile::k - 24);
         }
@@ -227,38 +254,119 @@ TEST_CASE("a Hopper product is right over many tiles of each block, for both of 
   });
 }
 
+TEST_CASE("a Hopper product is right where pairs of blocks have parts of k") {
+  if (skip_without_hopper()) return;
+  using Tile = HopperPartTile;
+  for (const int parts : kParts) {  // each of as many slices as the pipeline's borders are, or of one less
+    for (const int slices : {1, Tile::stages - 1, Tile::stages, Tile::stages + 1, 2 * Tile::stages + 1}) {
+      for (const int fewer : {0, 1}) {
+        const int k = (parts * slices - fewer) * Tile::k;
+        if (k >= parts * Tile::k) check_both_types<Tile, true>(Tile::m, Tile::n, k);
+      }
+    }
+    check_edges<Tile, true>(parts * Tile::k - 24);
+  }
+  check_both_types<Tile, true>(2 * Tile::m + 1, 9 * Tile::n + kPermutedRows, 5 * Tile::k);
+  check_product<Tile, true, __half>(2048 + Tile::m + 1, 2 * Tile::n + kPermutedRows, 5 * Tile::k);  // a second group
+}
+
+TEST_CASE("a Hopper product with parts of k gives the same bits whichever part comes last") {
+  if (skip_without_hopper()) return;
+  using Tile = HopperPartTile;
+  const std::int64_t m = 256, n = 1024, k = 4096;
+  const DeviceBuffer<__half> a(draw<__half>(m * k, 1)), weight(draw<__half>(n * k, 2));
+  for (const HopperPlan& plan : plans<Tile>(m, n, k)) {
+    CAPTURE(plan.columns.wide, plan.columns.narrow, plan.parts);
+    std::vector<__half> first;
+    for (int repeat = 0; repeat < 20; ++repeat) {
+      DeviceBuffer<__half> c(m * n);
+      launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, a.data(), weight.data(), m, n, k,
+                                PlainTile{output_map(DType::fp16, c.data(), m, n)}, plan);
+      const std::vector<__half> result = c.read();
+      if (repeat == 0) first = result;
+      const bool same = result == first;
+      CHECK(same);
+    }
+  }
+}
+
+TEST_CASE("a Hopper product splits k where it has memory for it, and few tiles") {
+  if (skip_without_hopper()) return;
+  const std::int64_t k = 4096;
+  for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{40, 64}, {40, 4096}, {256, 1024}}) {
+    CAPTURE(m, n);
+    const std::vector<__half> a = draw<__half>(m * k, 1), weight = draw<__half>(n * k, 2);
+    const DeviceBuffer<__half> device_a(a), device_weight(weight);
+    DeviceBuffer<float> sums(kernels::part_sums_bytes(kernels::multiprocessors(), m, n) / sizeof(float), 0,
+                             output_guard);
+    DeviceBuffer<__half> c(m * n, 0, output_guard);
+    const std::vector<float> before = sums.read();
+    launch_hopper({Backend::cuda, nullptr}, device_a.data(), device_weight.data(), m, n, k,
+                  PlainTile{output_map(DType::fp16, c.data(), m, n)}, sums.data());
+    const Product expected = product(a, weight, m, n, k);
+    CHECK(mismatch(c.read(), expected.value, expected.slack) == "");
+    CHECK(sums.guards_intact());
+    const std::vector<float> after = sums.read();
+    const bool has_split = std::memcmp(before.data(), after.data(), before.size() * sizeof(float)) != 0;
+    CHECK(has_split);
+  }
+  CHECK(kernels::part_sums_bytes(132, 4096, 4096) == 0);
+}
+
+TEST_CASE("a Hopper product refuses plans that its tiles cannot follow") {
+  if (skip_without_device()) return;
+  const __half* nothing = nullptr;
+  float4 sums{};
+  unsigned finished = 0;
+  unsigned long long arrivals = 0;
+  const auto refuses = [&]<typename Tile>(std::int64_t m, std::int64_t k, const HopperPlan& plan) {
+    CHECK_THROWS_AS(launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, nothing, nothing, m, 256, k, PlainTile{}, plan),
+                    std::invalid_argument);
+  };
+  const HopperPlan halved{.columns = {1, 0}, .rows = RowPlan{&arrivals, {}}};
+  const HopperPlan beside{.columns = {1, 0}, .beside = true};
+  const HopperPlan split{.columns = {1, 0}, .parts = 4, .part_sums = {&sums, &finished}};
+  refuses.operator()<HopperTurnTile>(128, 512, halved);  // one row of tiles
+  refuses.operator()<HopperTurnTile>(128, 512, beside);
+  refuses.operator()<HopperLargeTile>(128, 512, split);
+  refuses.operator()<HopperTurnTile>(128, 512, split);
+  refuses.operator()<HopperPartTile>(128, 192, split);  // three slices
+  refuses.operator()<HopperPartTile>(128, 512, {.columns = {1, 0}, .parts = 4});
+  refuses.operator()<HopperPartTile>(128, 512, {.columns = {40, 0}, .parts = 4, .part_sums = {&sums, &finished}});
+}
+
 TEST_CASE("a Hopper product's columns of tiles leave the busiest cluster the least to do") {
   using Tile = HopperTurnTile;
   for (const std::int64_t m : {1, 257, 2300, 4096}) {
     for (const std::int64_t n : {32, 416, 4096, 12288}) {
       for (const std::int64_t clusters : {1, 7, 66}) {
         CAPTURE(m, n, clusters);
-        const ColumnPlan chosen = choose_columns<Tile>(m, n, clusters);
+        const std::int64_t tall = tall_tiles<Tile>(m);
+        const ColumnPlan chosen = choose_columns<Tile>(tall, n, clusters);
         double least = 1e300;
         for (std::int64_t wide = 0; wide <= kernels::ceil_div<std::int64_t>(n, Tile::n); ++wide) {
           const ColumnPlan columns = columns_of<Tile>(n, wide);
           CHECK(columns.wide * Tile::n + columns.narrow * Tile::narrow_n >= n);
           std::vector<double> work(static_cast<std::size_t>(clusters));
-          const std::int64_t wide_tiles = tall_tiles<Tile>(m) * wide,
-                             tiles = wide_tiles + tall_tiles<Tile>(m) * columns.narrow;
+          const std::int64_t wide_tiles = tall * wide, tiles = wide_tiles + tall * columns.narrow;
           for (std::int64_t tile = 0; tile < tiles; ++tile) {
             work[static_cast<std::size_t>(tile % clusters)] += tile < wide_tiles ? Tile::n : Tile::narrow_n / 0.94;
           }
           const double busiest = *std::max_element(work.begin(), work.end());
-          CHECK(busiest_columns<Tile>(m, columns, clusters) == Approx(busiest));
+          CHECK(busiest_columns<Tile>(tall, columns, clusters) == Approx(busiest));
           least = std::min(least, busiest);
         }
-        CHECK(busiest_columns<Tile>(m, chosen, clusters) == Approx(least));
+        CHECK(busiest_columns<Tile>(tall, chosen, clusters) == Approx(least));
       }
     }
   }
-  const ColumnPlan columns = choose_columns<Tile>(4096, 4096, 66);
+  const ColumnPlan columns = choose_columns<Tile>(16, 4096, 66);
   CHECK((columns.wide == 16 && columns.narrow == 8));
 }
 
 TEST_CASE("a Hopper product does not depend on which multiprocessors are in which L2 partition") {
   if (skip_without_hopper()) return;
-  if (clusters<HopperTurnTile>() % 2 != 0 && skip("an odd number of clusters cannot be halved")) return;
+  if (pairs() % 2 != 0 && skip("an odd number of clusters cannot be halved")) return;
   for_types<HopperLargeTile, HopperTurnTile>([&]<typename Tile>() {
     for (const std::int64_t m : {257, 1000, 4500}) {  // 4500: two groups of rows in a half
       for (const std::int64_t k : {72, 520}) check_halved_rows<Tile>(m, k);

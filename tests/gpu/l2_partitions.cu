@@ -89,7 +89,7 @@ TEST_CASE("a device's partitions are two halves, also where a stream is captured
   FUSEBENCH_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   FUSEBENCH_CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   const auto partitions = l2_partitions();
-  CHECK(next_arrival_counter() != next_arrival_counter());
+  CHECK(next_launch_counters() != next_launch_counters());
   cudaGraph_t graph{};
   REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
   std::size_t nodes = 1;
