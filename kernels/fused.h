@@ -3,8 +3,9 @@
 //
 // Products read weights that a preparation step has reordered so that the two values an epilogue needs together lie
 // in neighbouring columns of the product: gate and up of the same hidden unit, or the two elements of a RoPE pair.
-// GemmKernel::hopper begins to read its weight while the kernel before it in the stream still runs: that one may not be
-// what writes the weight.
+//
+// GemmKernel::hopper begins to read its weight while kernels before it in the stream still run. What writes the weight
+// has to have ended: synchronise once after preparation.
 #pragma once
 
 #include "kernels/types.h"
@@ -42,7 +43,7 @@ constexpr std::int64_t part_sums_bytes(std::int64_t multiprocessors, std::int64_
 }
 
 /// Coordinates run on to the end of the last tiles, and fit in 32 bits.
-constexpr std::int64_t kHopperExtent = INT32_MAX - 256;
+constexpr std::int64_t kHopperExtent = INT32_MAX - 512;
 
 /// Where a QKV product's columns go: q [rows, heads, head_dim], k and v [.., kv_heads, head_dim] at kv_rows.
 struct QkvShape {

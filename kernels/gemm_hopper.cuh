@@ -26,6 +26,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "kernels/gemm.cuh"
 #include "kernels/hopper.cuh"
@@ -83,7 +84,7 @@ struct HopperTile {
   static_assert(narrow_n <= n && narrow_n / kPair % kPermutedRows == 0 && narrow_n % 64 == 0);
   static_assert(stage_bytes % hopper::kAlignBytes == 0 && weight_bytes / kPair % hopper::kAlignBytes == 0);
   static_assert(shared_bytes <= 227 * 1024);
-  static_assert(m * kPair <= INT32_MAX - kHopperExtent && n <= INT32_MAX - kHopperExtent);
+  static_assert(m * kPair <= INT32_MAX - kHopperExtent && n * kPair <= INT32_MAX - kHopperExtent);
 };
 
 using HopperLargeTile = HopperTile<256, 256, 4, Consumers::together>;
@@ -219,8 +220,7 @@ constexpr bool sums_squares = requires(const Epilogue& epilogue, const typename 
 /// while
 ///   those are staged. One, and none ahead, where accumulators leave no room,
 /// - `kFetchesEarly`: whether the first are read while the last products are under way. Not where `row` waits for
-/// memory:
-///   that would hold up a stage.
+///   memory: that would hold up a stage.
 /// - `kOutputs`: how many results eight columns of the product become, 8 or 4,
 /// - `put(row, column, operands, values, own, place)`: calls place(at, results) with arrays of 4 or 8 neighbouring
 ///   results. Places are counted from the staging buffer's first, 32 to a box, and `own` is where this thread's would
@@ -806,7 +806,7 @@ void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int
 /// Rows are halved where columns are spread; in step they would be read more often.
 template <typename Tile>
 RowPlan choose_rows(std::int64_t m, std::int64_t k, const HopperPlan& plan) {
-  const bool pays = plan.parts == 1 && !plan.beside && group_stays_in_l2<Tile>(k);
+  const bool pays = !Tile::has_parts && !plan.beside && group_stays_in_l2<Tile>(k);
   if (!pays || !can_halve_rows<Tile>(m, plan.columns)) return {};
   const auto partitions = l2_partitions();
   return partitions ? RowPlan{&next_launch_counters()->arrivals, *partitions} : RowPlan{};
@@ -835,15 +835,17 @@ CostedPlan cost_plan(std::int64_t m, std::int64_t n, std::int64_t k, bool beside
   return {plan, busiest * slices * (group_stays_in_l2<Tile>(k) ? 1.0 : 1.05) + last * 2 * kEpilogue};
 }
 
-/// Of tiles that work together.
+/// Of tiles that work together. Those on parts of k have to run all at one time; where they cannot, the cost is
+/// infinite.
 template <typename Tile>
 CostedPlan cheapest_plan(std::int64_t m, std::int64_t n, std::int64_t k, int most_parts) {
-  CostedPlan best = cost_plan<Tile>(m, n, k, false, 1);
+  CostedPlan best{{}, std::numeric_limits<double>::infinity()};
   for (const bool beside : {false, true}) {
     for (int parts = 1; parts <= most_parts; ++parts) {
       const CostedPlan costed = cost_plan<Tile>(m, n, k, beside, parts);
       const std::int64_t tiles = pair_tiles_of(tall_tiles<Tile>(m, beside), costed.plan.columns);
-      if ((parts == 1 || tiles * parts <= pairs()) && costed.cost < best.cost) best = costed;
+      const bool fits = tiles * parts <= pairs() && tiles * kPair * Tile::consumers <= kPartCounters;
+      if ((fits || !Tile::has_parts) && costed.cost < best.cost) best = costed;
     }
   }
   return best;
@@ -854,9 +856,10 @@ CostedPlan cheapest_plan(std::int64_t m, std::int64_t n, std::int64_t k, int mos
 template <typename T, typename Epilogue>
 void launch_hopper(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
                    const Epilogue& epilogue, void* part_sums = nullptr) {
-  if (std::max(m, n) > kHopperExtent) throw std::invalid_argument("the Hopper product takes m and n up to 2^31 - 257");
+  if (std::max(m, n) > kHopperExtent) throw std::invalid_argument("the Hopper product takes m and n up to 2^31 - 513");
   using Part = HopperPartTile;
-  const int most_parts = part_sums == nullptr ? 1 : std::min(kMaxParts, slices_of<Part>(k));
+  const auto at_most = static_cast<int>(std::min<std::int64_t>({kMaxParts, slices_of<Part>(k), pairs()}));
+  const int most_parts = part_sums == nullptr ? 1 : at_most;
   const CostedPlan large = cheapest_plan<HopperLargeTile>(m, n, k, 1), part = cheapest_plan<Part>(m, n, k, most_parts);
   const CostedPlan turns = cost_plan<HopperTurnTile>(m, n, k, false, 1);
   const auto launch = [&]<typename Tile>(HopperPlan plan) {

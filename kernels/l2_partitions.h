@@ -39,7 +39,7 @@ constexpr int place_of(bool is_second, int earlier_first, int earlier_second, in
   return (is_second ? 0 : half) + 2 * half - 1 - earlier;
 }
 
-constexpr int kPartCounters = 136;
+constexpr int kPartCounters = 256;
 
 /// What the blocks of one launch count in device memory. It is zero again at the launch's end.
 struct LaunchCounters {

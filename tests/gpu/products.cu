@@ -150,6 +150,7 @@ void check_rope(GemmKernel kernel, const QkvCase& c, Pairing pairing) {
 
   kernels::cuda::prepare_qkv(exec, kernel, Format<T>::dtype, device_wq.data(), device_wk.data(), device_wv.data(),
                              prepared.data(), shape);
+  FUSEBENCH_CUDA_CHECK(cudaDeviceSynchronize());  // see kernels/fused.h
   kernels::cuda::product_rope(exec, kernel, Format<T>::dtype, device_x.data(), prepared.data(), device_cos.data(),
                               device_sin.data(), q.data(), k.data(), v.data(), shape, {});
 
@@ -215,6 +216,7 @@ void check_rope_agrees(const QkvCase& c, Pairing pairing) {
     std::array results = {DeviceBuffer<T>(shape.rows * q_size, 0, output_guard),
                           DeviceBuffer<T>(cache, 0, output_guard), DeviceBuffer<T>(cache, 0, output_guard)};
     kernels::cuda::prepare_qkv(exec, kernel, Format<T>::dtype, wq.data(), wk.data(), wv.data(), prepared.data(), shape);
+    FUSEBENCH_CUDA_CHECK(cudaDeviceSynchronize());  // see kernels/fused.h
     kernels::cuda::product_rope(exec, kernel, Format<T>::dtype, x.data(), prepared.data(), cos.data(), sin.data(),
                                 results[0].data(), results[1].data(), results[2].data(), shape, {});
     return results;
