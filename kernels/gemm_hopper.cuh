@@ -2,20 +2,21 @@
 // rows of a multiple of 16 bytes, fp32 accumulators, any m, k >= 1 and n = 32, 64, .. up to kHopperExtent. Epilogues
 // have a form of their own, see OutgoingBand.
 //
-// One block stays on each multiprocessor and takes tile after tile. Its first warpgroup is the producer: one thread
-// keeps a ring of shared-memory stages filled by TMA, running ahead into the next tile. The two others are consumers:
-// they multiply by wgmma, straight from the stages. An epilogue puts results into a staging buffer, from which TMA
-// stores them while the consumer goes on.
+// One block stays on each multiprocessor and takes tile after tile (on parts of k, one). Its first warpgroup is the
+// producer: one thread keeps a ring of shared-memory stages filled by TMA, running ahead into the next tile. The two
+// others are consumers: they multiply by wgmma, straight from the stages. An epilogue puts results into a staging
+// buffer, from which TMA stores them while the consumer goes on.
 //
 // Consumers share the work in one of two ways. Together, each has half of a tile's rows: larger tiles, but no products
 // during epilogues. By turns, each has every other tile: while one is at its epilogue the other multiplies.
 //
 // Tiles come in rounds, and the last round is seldom full: some narrower tiles at the end let all be done together.
 //
-// Two blocks form a pair. Their tiles lie one above the other, so that both need the same rows of the weight: each
-// loads one half of them and TMA delivers it to both, which halves what the weight costs of L2. Where there is but one
-// row of tiles, a pair's tiles lie beside each other and share rows of a. Where rows can be halved, pairs beside one
-// partition of L2 take other rows than those beside the other, so that either caches its own rows of a alone.
+// Two blocks form a pair, a cluster of CUDA's. Their tiles lie one above the other, so that both need the same rows of
+// the weight: each loads one half of them and TMA delivers it to both, which halves what the weight costs of L2. Where
+// an odd number of rows of tiles would leave blocks without work, tiles that work together lie beside each other and
+// share rows of a. Where rows can be halved, pairs beside one partition of L2 take other rows than those beside the
+// other, so that either caches its own rows of a alone.
 //
 // Few tiles would leave multiprocessors without work. Then several pairs have the same two tiles, each a part of k, and
 // add up what they have in device memory, see PartsOfTile.
@@ -25,7 +26,6 @@
 #pragma once
 
 #include <array>
-#include <cmath>
 #include <limits>
 
 #include "kernels/gemm.cuh"
@@ -96,8 +96,8 @@ struct ColumnPlan {
   int wide, narrow;
 };
 
-/// How clusters share the rows of tiles. With `arrivals`, clusters of the first L2 partition have the upper half of the
-/// rows and those of the second the lower half, which needs can_halve_rows; who is where is found out when clusters
+/// How pairs share the rows of tiles. With `arrivals`, pairs of the first L2 partition have the upper half of the
+/// rows and those of the second the lower half, which needs can_halve_rows; who is where is found out when pairs
 /// arrive. Without, all share all.
 struct RowPlan {
   unsigned long long* arrivals;  ///< next_launch_counters', or null
@@ -114,7 +114,7 @@ struct HopperPlan {
   ColumnPlan columns;  ///< of pairs, where their tiles lie beside each other
   RowPlan rows = {};
   bool beside = false;  ///< a pair's tiles lie beside each other; not for tiles by turns
-  int parts = 1;        ///< of k, up to the slices; for HopperPartTile also more than one, and then each pair has one
+  int parts = 1;  ///< of k, up to the slices; more than one for HopperPartTile alone, whose pairs have one tile each
   PartSums part_sums = {};
 };
 
@@ -134,7 +134,7 @@ struct Member {
   __device__ __forceinline__ int slices(int of) const { return (part + 1) * of / parts() - first_slice(of); }
 };
 
-/// A cluster's share: of `tall` rows of tiles from `first` on every `step`-th tile from number `next` on.
+/// A pair's share: of `tall` rows of tiles from `first` on every `step`-th tile from number `next` on.
 struct TileShare {
   int first, tall, next, step;
 };
@@ -145,21 +145,20 @@ struct TilePlace {
   bool is_wide;
 };
 
-/// Which tiles a cluster takes of its share: down the rows of a group, then on to the next columns; the narrow tiles of
+/// Which tiles a pair takes of its share: down the rows of a group, then on to the next columns; the narrow tiles of
 /// all groups come last. As in `raster` groups of about 2048 rows let the blocks that run at one time share operands in
 /// L2.
 template <typename Tile>
 class TileSchedule {
  public:
-  __device__ TileSchedule(TileShare share, const ColumnPlan& columns, Member<Tile> member)
-      : share_(share), columns_(columns), member_(member) {}
+  __device__ TileSchedule(TileShare share, Member<Tile> member) : share_(share), member_(member) {}
 
   /// The block's next tile; false when there is none.
   __device__ __forceinline__ bool take(TilePlace& tile) {
     if (share_.next >= tiles()) return false;
-    const int wide_tiles = share_.tall * columns_.wide;
+    const int wide_tiles = share_.tall * member_.plan.columns.wide;
     tile.is_wide = share_.next < wide_tiles;
-    const int columns = tile.is_wide ? columns_.wide : columns_.narrow;
+    const int columns = tile.is_wide ? member_.plan.columns.wide : member_.plan.columns.narrow;
     const int index = share_.next - (tile.is_wide ? 0 : wide_tiles);
     const int most = Tile::group_rows / Tile::m / (member_.beside() ? 1 : kPair);  // rows of a group
     const int group = index / (most * columns), within = index % (most * columns);
@@ -168,7 +167,7 @@ class TileSchedule {
     // In tiles: of a pair above each other rows come by twos, of one beside each other columns.
     tile.row = (member_.beside() ? row : row * kPair + member_.side) * Tile::m;
     tile.col = member_.beside() ? col * kPair + member_.side : col;
-    tile.columns_before = col + (tile.is_wide ? 0 : columns_.wide);
+    tile.columns_before = col + (tile.is_wide ? 0 : member_.plan.columns.wide);
     tile.col = tile.is_wide ? tile.col * Tile::n : wide_columns() + tile.col * Tile::narrow_n;
     share_.next += share_.step;
     return true;
@@ -182,12 +181,13 @@ class TileSchedule {
   }
 
  private:
-  __device__ __forceinline__ int tiles() const { return share_.tall * (columns_.wide + columns_.narrow); }
+  __device__ __forceinline__ int tiles() const {
+    return share_.tall * (member_.plan.columns.wide + member_.plan.columns.narrow);
+  }
   __device__ __forceinline__ int wide_columns() const {
-    return columns_.wide * (member_.beside() ? kPair : 1) * Tile::n;
+    return member_.plan.columns.wide * (member_.beside() ? kPair : 1) * Tile::n;
   }
   TileShare share_;
-  const ColumnPlan& columns_;
   Member<Tile> member_;
 };
 
@@ -217,8 +217,7 @@ constexpr bool sums_squares = requires(const Epilogue& epilogue, const typename 
 /// asked for rows below m and columns below n alone, and the following. Constants are an enum's, since nvcc, compiling
 /// for other devices, would call them unused.
 /// - `kFetchedChunks`: of how many chunks, which are 32 columns, the operands are read at a time, and the next ones
-/// while
-///   those are staged. One, and none ahead, where accumulators leave no room,
+///   while those are staged. One, and none ahead, where accumulators leave no room,
 /// - `kFetchesEarly`: whether the first are read while the last products are under way. Not where `row` waits for
 ///   memory: that would hold up a stage.
 /// - `kOutputs`: how many results eight columns of the product become, 8 or 4,
@@ -394,21 +393,21 @@ struct Ring {
   }
 };
 
-/// A place for a cluster, by its partition; for one thread of it.
-__device__ __forceinline__ int arrive(const RowPlan& plan, int clusters) {
+/// A place for a pair, by its partition; for one thread of it.
+__device__ __forceinline__ int arrive(const RowPlan& plan, int pairs) {
   const bool is_second = plan.partitions.is_second(hopper::multiprocessor_id());
   const unsigned long long before = atomicAdd(plan.arrivals, 1ull << 32 | (is_second ? 1 : 0));
   const int all = static_cast<int>(before >> 32), seconds = static_cast<int>(before);
-  if (all + 1 == clusters) atomicExch(plan.arrivals, 0);  // for the counter's next launch
-  return place_of(is_second, all - seconds, seconds, clusters / 2);
+  if (all + 1 == pairs) atomicExch(plan.arrivals, 0);  // for the counter's next launch
+  return place_of(is_second, all - seconds, seconds, pairs / 2);
 }
 
 /// Once the pair has come together: its share, by the place that its first block has in shared memory.
 template <typename Tile>
-__device__ __forceinline__ TileShare share_of(const HopperPlan& plan, const Ring<Tile> ring, int m, int parts) {
+__device__ __forceinline__ TileShare share_of(const Ring<Tile> ring, int m, const Member<Tile>& member) {
   const int pair = static_cast<int>(blockIdx.x) / kPair, pairs = static_cast<int>(gridDim.x) / kPair;
-  const int tall = ceil_div(m, plan.beside ? Tile::m : Tile::m * kPair);
-  if (plan.rows.arrivals == nullptr) return {0, tall, pair / parts, pairs / parts};
+  const int tall = ceil_div(m, member.beside() ? Tile::m : Tile::m * kPair);
+  if (member.plan.rows.arrivals == nullptr) return {0, tall, pair / member.parts(), pairs / member.parts()};
   const int place = hopper::uniform(hopper::load_number(ring.place(), 0)), half = pairs / 2;
   return {place < half ? 0 : tall / 2, tall / 2, place < half ? place : place - half, half};
 }
@@ -459,8 +458,8 @@ class IncomingTile {
   int n_;
 };
 
-/// Neighbouring columns begin `spread` slices apart, and go on from the last slice to the first. The weight is
-/// nothing that a predecessor writes, so that the first stages' part of it need not wait.
+/// Neighbouring columns, unless on parts of k, begin `spread` slices apart, and go on from the last slice to the first.
+/// The weight is nothing that a predecessor writes, so that the first stages' part of it need not wait.
 template <typename Tile>
 __device__ __forceinline__ void produce(const Ring<Tile> ring, const CUtensorMap& a_map, const WeightMaps& weight_maps,
                                         TileSchedule<Tile> schedule, int slices, int spread, Member<Tile> member) {
@@ -482,7 +481,7 @@ __device__ __forceinline__ void produce(const Ring<Tile> ring, const CUtensorMap
       }
       incoming.load_a(place.stage, slice_of(i));
     }
-    if constexpr (Tile::has_parts) break;
+    if constexpr (Tile::has_parts) break;  // its only tile; a loop would cost registers
   }
 }
 
@@ -497,7 +496,7 @@ class PartsOfTile {
     tile_ = (tile * kPair + member.side) * Tile::consumers + warpgroup;
   }
 
-  /// What `add` will need comes from afar: see hopper::touch.
+  /// The pages that `add` will need.
   __device__ __forceinline__ void touch() const {
     hopper::touch(sums_of(member_.part));
     hopper::touch(member_.plan.part_sums.finished + tile_);
@@ -615,18 +614,16 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
       for (auto& band : accumulators) hopper::pin(band);
       release(reading);
     };
+    // Reads that wait for nothing go out before the wait for the last products. Others come behind it, so that the
+    // stage is given back first.
+    if constexpr (!OutgoingBand<T, Tile, N, 0, Epilogue>::fetches_early) finish_products();
     if constexpr (Tile::has_parts) {
-      finish_products();
       if (member.parts() > 1 && !PartsOfTile<Tile>(ring, member, warpgroup).add(accumulators[0])) return;
     }
     const auto store_band = [&]<int Band>() {
       using Out = OutgoingBand<T, Tile, N, Band, Epilogue>;
-      // Reads that wait for nothing go out before the wait for the last products. Others come behind it, so that the
-      // stage is given back first.
-      const bool finishes = Band == 0 && !Tile::has_parts;
-      if (finishes && !Out::fetches_early) finish_products();
       Out out(epilogue, ring.staging(warpgroup), warpgroup, tile.row + first_row + Band * 64, tile.col, m, n);
-      if (finishes && Out::fetches_early) finish_products();
+      if constexpr (Out::fetches_early) finish_products();
       out.store(accumulators[Band]);
     };
     store_band.template operator()<0>();
@@ -645,7 +642,7 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
     } else {
       make_tile.template operator()<Tile::narrow_n>(tile, is_first);
     }
-    if constexpr (Tile::has_parts) break;
+    if constexpr (Tile::has_parts) break;  // its only tile; a loop would cost registers
   }
   if (is_leader()) hopper::tma_wait();
 }
@@ -678,7 +675,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
   hopper::cluster_sync();
   hopper::let_successor_start();
 
-  const TileSchedule<Tile> schedule(share_of(plan, ring, m, member.parts()), plan.columns, member);
+  const TileSchedule<Tile> schedule(share_of(ring, m, member), member);
   if (warp < 4) {
     hopper::shrink_registers<hopper::kLoadingRegisters>();
     if (threadIdx.x == 0) produce(ring, a_map, weight_maps, schedule, slices, spread, member);
@@ -707,6 +704,11 @@ inline std::int64_t pair_tiles_of(std::int64_t tall, ColumnPlan columns) {
   return tall * (columns.wide + columns.narrow);
 }
 
+template <typename Tile>
+std::int64_t pair_tiles(std::int64_t m, const HopperPlan& plan) {
+  return pair_tiles_of(tall_tiles<Tile>(m, plan.beside), plan.columns);
+}
+
 /// `wide` wide columns of tiles, and narrow ones for the rest of n.
 template <typename Tile>
 ColumnPlan columns_of(std::int64_t n, std::int64_t wide) {
@@ -714,27 +716,27 @@ ColumnPlan columns_of(std::int64_t n, std::int64_t wide) {
   return {static_cast<int>(wide), static_cast<int>(ceil_div<std::int64_t>(rest, Tile::narrow_n))};
 }
 
-/// How many columns the busiest of `clusters`, the first, works on over all of its tiles. A narrow tile's count for
-/// more, since it loads more for each FLOP.
+/// How many columns are worked on, over all of its tiles, by the busiest of `at_once` pairs, or groups of pairs with
+/// the same tiles: the first. A narrow tile's count for more, since it loads more for each FLOP.
 template <typename Tile>
-double busiest_columns(std::int64_t tall, ColumnPlan columns, std::int64_t clusters) {
+double busiest_columns(std::int64_t tall, ColumnPlan columns, std::int64_t at_once) {
   constexpr double kNarrow = Tile::narrow_n / 0.94;
   static_assert(Tile::narrow_n == Tile::n || kNarrow < Tile::n);  // so one tile less is never more work
-  const std::int64_t its_wide = ceil_div(tall * columns.wide, clusters);
-  const std::int64_t its_all = ceil_div(pair_tiles_of(tall, columns), clusters);
+  const std::int64_t its_wide = ceil_div(tall * columns.wide, at_once);
+  const std::int64_t its_all = ceil_div(pair_tiles_of(tall, columns), at_once);
   return static_cast<double>(its_wide) * Tile::n + static_cast<double>(its_all - its_wide) * kNarrow;
 }
 
-/// The plan by which the busiest cluster has the least to do; of equals the one with the most wide tiles.
+/// The plan by which the busiest has the least to do; of equals the one with the most wide tiles.
 template <typename Tile>
-ColumnPlan choose_columns(std::int64_t tall, std::int64_t n, std::int64_t clusters) {
+ColumnPlan choose_columns(std::int64_t tall, std::int64_t n, std::int64_t at_once) {
   std::int64_t wide = ceil_div<std::int64_t>(n, Tile::n);
   ColumnPlan best = columns_of<Tile>(n, wide);
   if (Tile::narrow_n == Tile::n) return best;
-  double least = busiest_columns<Tile>(tall, best, clusters);
+  double least = busiest_columns<Tile>(tall, best, at_once);
   while (--wide >= 0) {
     const ColumnPlan columns = columns_of<Tile>(n, wide);
-    const double busiest = busiest_columns<Tile>(tall, columns, clusters);
+    const double busiest = busiest_columns<Tile>(tall, columns, at_once);
     if (busiest >= least) continue;
     least = busiest;
     best = columns;
@@ -749,7 +751,7 @@ bool group_stays_in_l2(std::int64_t k) {
   return 2 * Tile::group_rows * k * 2 <= device_attribute(cudaDevAttrL2CacheSize);
 }
 
-/// Whether each partition gets as many tiles, and they are enough for all clusters.
+/// Whether each partition gets as many tiles, and they are enough for all pairs.
 template <typename Tile>
 bool can_halve_rows(std::int64_t m, ColumnPlan columns) {
   const std::int64_t tall = tall_tiles<Tile>(m);
@@ -766,7 +768,7 @@ int slices_of(std::int64_t k) {
 /// columns, as of 66.
 template <typename Tile>
 std::int64_t pairs_of(std::int64_t m, const HopperPlan& plan) {
-  const std::int64_t tiles = pair_tiles_of(tall_tiles<Tile>(m, plan.beside), plan.columns);
+  const std::int64_t tiles = pair_tiles<Tile>(m, plan);
   if (Tile::has_parts) return tiles * plan.parts;
   const bool alike = plan.columns.wide == 0 || plan.columns.narrow == 0;
   if (!alike || plan.rows.arrivals != nullptr) return std::min(tiles, pairs());
@@ -775,7 +777,7 @@ std::int64_t pairs_of(std::int64_t m, const HopperPlan& plan) {
 
 template <typename Tile>
 void require(const HopperPlan& plan, std::int64_t m, std::int64_t k) {
-  const std::int64_t tiles = pair_tiles_of(tall_tiles<Tile>(m, plan.beside), plan.columns);
+  const std::int64_t tiles = pair_tiles<Tile>(m, plan);
   if (tiles > INT32_MAX / 2) throw std::invalid_argument("a product of over 2^30 tiles");
   if (plan.rows.arrivals != nullptr && (plan.parts > 1 || plan.beside || !can_halve_rows<Tile>(m, plan.columns))) {
     throw std::invalid_argument("rows of tiles that cannot be halved");
@@ -828,23 +830,22 @@ CostedPlan cost_plan(std::int64_t m, std::int64_t n, std::int64_t k, bool beside
   const ColumnPlan columns = choose_columns<Tile>(tall, beside ? ceil_div<std::int64_t>(n, kPair) : n, at_once);
   const HopperPlan plan{.columns = columns, .beside = beside, .parts = parts};
   const double busiest = busiest_columns<Tile>(tall, columns, at_once) * (beside ? 1.02 : 1.0);
-  const double slices = std::ceil(slices_of<Tile>(k) / static_cast<double>(parts));
+  const int slices = ceil_div(slices_of<Tile>(k), parts);
   constexpr double kEpilogue = 6;
   if (!Tile::by_turns) return {plan, busiest * (slices + kEpilogue + (parts > 1 ? 12 + 3 * parts : 0))};
   const double last = columns.narrow > 0 ? Tile::narrow_n : Tile::n;
   return {plan, busiest * slices * (group_stays_in_l2<Tile>(k) ? 1.0 : 1.05) + last * 2 * kEpilogue};
 }
 
-/// Of tiles that work together. Those on parts of k have to run all at one time; where they cannot, the cost is
-/// infinite.
+/// Of tiles that work together. Those on parts of k are weighed only where all run at one time, since cost_plan knows
+/// no more of them; where none do, the cost is infinite.
 template <typename Tile>
 CostedPlan cheapest_plan(std::int64_t m, std::int64_t n, std::int64_t k, int most_parts) {
   CostedPlan best{{}, std::numeric_limits<double>::infinity()};
   for (const bool beside : {false, true}) {
     for (int parts = 1; parts <= most_parts; ++parts) {
       const CostedPlan costed = cost_plan<Tile>(m, n, k, beside, parts);
-      const std::int64_t tiles = pair_tiles_of(tall_tiles<Tile>(m, beside), costed.plan.columns);
-      const bool fits = tiles * parts <= pairs() && tiles * kPair * Tile::consumers <= kPartCounters;
+      const bool fits = pair_tiles<Tile>(m, costed.plan) * parts <= pairs();
       if ((fits || !Tile::has_parts) && costed.cost < best.cost) best = costed;
     }
   }

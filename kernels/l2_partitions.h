@@ -39,7 +39,7 @@ constexpr int place_of(bool is_second, int earlier_first, int earlier_second, in
   return (is_second ? 0 : half) + 2 * half - 1 - earlier;
 }
 
-constexpr int kPartCounters = 256;
+constexpr int kPartCounters = 256;  ///< of a launch that splits k: one for each consumer of its tiles
 
 /// What the blocks of one launch count in device memory. It is zero again at the launch's end.
 struct LaunchCounters {
@@ -47,9 +47,10 @@ struct LaunchCounters {
   unsigned finished[kPartCounters];
 };
 
-/// Launches at one time need counters of their own: with shared ones tiles would be left out. 1024 are handed out in
-/// turn as launches are queued or captured, and a graph keeps its own. So streams that run at one time may not have
-/// queued 1024 products between them, and a graph may run neither beside itself nor beside other products.
+/// Launches at one time need counters of their own: with shared ones tiles would be left out, or added up too early.
+/// 1024 are handed out in turn as launches are queued or captured, and a graph keeps its own. So streams that run at
+/// one time may not have queued 1024 products between them, and a graph may run neither beside itself nor beside other
+/// products.
 LaunchCounters* next_launch_counters();
 
 }  // namespace fusebench::kernels

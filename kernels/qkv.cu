@@ -176,7 +176,7 @@ struct RopeTile {
     touch_row_factor(norm, row);
     const int first = column(first_col);  // of 32 pairs that the tile's heads share
     if (first < 0) return;
-    const int phase = phase_of(row) + first / 32 * 32 + static_cast<int>(threadIdx.x) % 4 * kSector;
+    const int phase = phase_of(row) + first + static_cast<int>(threadIdx.x) % 4 * kSector;
     hopper::touch(cos + phase);
     hopper::touch(sin + phase);
   }

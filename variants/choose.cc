@@ -79,7 +79,7 @@ kernels::GemmKernel choose_gemm(const Target& target, KernelChoice choice, DType
   require_tensor_cores(target, dtype);
   if (!has_vector_rows(target, dtype, k)) return kernels::GemmKernel::portable_unaligned;
   const bool fits = hopper_stores && n % 32 == 0 && std::max({m, n, k}) <= kernels::kHopperExtent;
-  // Its tiles have 128 rows: for few the portable kernel has smaller ones.
+  // Its tiles have 128 rows: for few the portable kernel, with smaller ones, is faster (docs/performance-log.md).
   const bool pays = m > 32;
   const bool hopper = choice == KernelChoice::best && target.compute_capability == 90 && fits && pays;
   return hopper ? kernels::GemmKernel::hopper : kernels::GemmKernel::portable;

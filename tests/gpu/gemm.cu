@@ -2,7 +2,6 @@
 #include "kernels/product.cuh"
 
 #include <array>
-#include <cstring>
 
 #include "tests/catch.h"
 #include "tests/gpu/plain_tile.h"
@@ -155,6 +154,11 @@ void check_halved_rows(std::int64_t m, std::int64_t k) {
   }
 }
 
+template <typename Tile>
+void check_refused(std::int64_t m, std::int64_t k, const HopperPlan& plan) {
+  CHECK_THROWS_AS(require<Tile>(plan, m, k), std::invalid_argument);
+}
+
 template <typename Tile, bool Aligned>
 void check_both_types(std::int64_t m, std::int64_t n, std::int64_t k) {
   check_product<Tile, Aligned, __half>(m, n, k);
@@ -243,7 +247,7 @@ TEST_CASE("a Hopper product is right from wave to wave, with the ring at every p
 TEST_CASE("a Hopper product is right over many tiles of each block, for both of its consumers") {
   if (skip_without_hopper()) return;
   for_types<HopperLargeTile, HopperTurnTile>([&]<typename Tile>() {
-    for (const std::int64_t m : {1, 130}) {  // 1: the second block of a cluster has no rows
+    for (const std::int64_t m : {1, 130}) {  // 1: the second block of a pair has no rows
       for (const int tiles : {3, 4}) {       // and one more in all
         const std::int64_t n = pairs() * Tile::n * tiles + kPermutedRows;
         for (const int slices : {1, 2, Tile::stages - 1, Tile::stages, Tile::stages + 1, 2 * Tile::stages + 1}) {
@@ -270,13 +274,31 @@ TEST_CASE("a Hopper product is right where pairs of blocks have parts of k") {
   check_product<Tile, true, __half>(2048 + Tile::m + 1, 2 * Tile::n + kPermutedRows, 5 * Tile::k);  // a second group
 }
 
+TEST_CASE("a Hopper product is right where not all parts of k run at one time") {
+  if (skip_without_hopper()) return;
+  using Tile = HopperPartTile;
+  const std::int64_t m = 256, n = 16 * Tile::n, k = 8 * Tile::k;
+  const std::vector<__half> a = draw<__half>(m * k, 1), weight = draw<__half>(n * k, 2);
+  const DeviceBuffer<__half> device_a(a), device_weight(weight);
+  DeviceBuffer<float4> sums(16 * 8 * kPair * kernels::kPartRows * kernels::kPartColumns / 4);
+  DeviceBuffer<__half> c(m * n, 0, output_guard);
+  launch_hopper_tiles<Tile>(
+      {Backend::cuda, nullptr}, device_a.data(), device_weight.data(), m, n, k,
+      PlainTile{output_map(DType::fp16, c.data(), m, n)},
+      {.columns = {16, 0}, .parts = 8, .part_sums = {sums.data(), kernels::next_launch_counters()->finished}});
+  const Product expected = product(a, weight, m, n, k);
+  CHECK(mismatch(c.read(), expected.value, expected.slack) == "");
+  CHECK(c.guards_intact());
+}
+
 TEST_CASE("a Hopper product with parts of k gives the same bits whichever part comes last") {
   if (skip_without_hopper()) return;
   using Tile = HopperPartTile;
   const std::int64_t m = 256, n = 1024, k = 4096;
   const DeviceBuffer<__half> a(draw<__half>(m * k, 1)), weight(draw<__half>(n * k, 2));
   for (const HopperPlan& plan : plans<Tile>(m, n, k)) {
-    CAPTURE(plan.columns.wide, plan.columns.narrow, plan.parts);
+    if (plan.parts == 1) continue;
+    CAPTURE(plan.columns.wide, plan.columns.narrow, plan.beside, plan.parts);
     std::vector<__half> first;
     for (int repeat = 0; repeat < 20; ++repeat) {
       DeviceBuffer<__half> c(m * n);
@@ -300,63 +322,63 @@ TEST_CASE("a Hopper product splits k where it has memory for it, and few tiles")
     DeviceBuffer<float> sums(kernels::part_sums_bytes(kernels::multiprocessors(), m, n) / sizeof(float), 0,
                              output_guard);
     DeviceBuffer<__half> c(m * n, 0, output_guard);
-    const std::vector<float> before = sums.read();
     launch_hopper({Backend::cuda, nullptr}, device_a.data(), device_weight.data(), m, n, k,
                   PlainTile{output_map(DType::fp16, c.data(), m, n)}, sums.data());
     const Product expected = product(a, weight, m, n, k);
     CHECK(mismatch(c.read(), expected.value, expected.slack) == "");
     CHECK(sums.guards_intact());
     const std::vector<float> after = sums.read();
-    const bool has_split = std::memcmp(before.data(), after.data(), before.size() * sizeof(float)) != 0;
+    const bool has_split = !DeviceBuffer<float>::untouched(after.data(), sums.count());
     CHECK(has_split);
   }
   CHECK(kernels::part_sums_bytes(132, 4096, 4096) == 0);
+  CHECK(cheapest_plan<HopperLargeTile>(128, 28672, 4096, 1).plan.beside);
+  CHECK_FALSE(cheapest_plan<HopperLargeTile>(256, 28672, 4096, 1).plan.beside);
 }
 
 TEST_CASE("a Hopper product refuses plans that its tiles cannot follow") {
   if (skip_without_device()) return;
-  const __half* nothing = nullptr;
   float4 sums{};
   unsigned finished = 0;
   unsigned long long arrivals = 0;
-  const auto refuses = [&]<typename Tile>(std::int64_t m, std::int64_t k, const HopperPlan& plan) {
-    CHECK_THROWS_AS(launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, nothing, nothing, m, 256, k, PlainTile{}, plan),
-                    std::invalid_argument);
-  };
   const HopperPlan halved{.columns = {1, 0}, .rows = RowPlan{&arrivals, {}}};
   const HopperPlan beside{.columns = {1, 0}, .beside = true};
   const HopperPlan split{.columns = {1, 0}, .parts = 4, .part_sums = {&sums, &finished}};
-  refuses.operator()<HopperTurnTile>(128, 512, halved);  // one row of tiles
-  refuses.operator()<HopperTurnTile>(128, 512, beside);
-  refuses.operator()<HopperLargeTile>(128, 512, split);
-  refuses.operator()<HopperTurnTile>(128, 512, split);
-  refuses.operator()<HopperPartTile>(128, 192, split);  // three slices
-  refuses.operator()<HopperPartTile>(128, 512, {.columns = {1, 0}, .parts = 4});
-  refuses.operator()<HopperPartTile>(128, 512, {.columns = {40, 0}, .parts = 4, .part_sums = {&sums, &finished}});
+  check_refused<HopperTurnTile>(128, 512, halved);  // one row of tiles
+  CHECK_NOTHROW(require<HopperLargeTile>(beside, 300, 512));
+  check_refused<HopperTurnTile>(300, 512, beside);
+  CHECK_NOTHROW(require<HopperPartTile>(split, 128, 256));  // four slices
+  check_refused<HopperPartTile>(128, 192, split);           // three
+  check_refused<HopperLargeTile>(128, 256, split);
+  check_refused<HopperTurnTile>(128, 256, split);
+  check_refused<HopperPartTile>(128, 256, {.columns = {1, 0}, .parts = 4});
+  HopperPlan wide = split;
+  wide.columns.wide = kernels::kPartCounters / 4 + 1;
+  check_refused<HopperPartTile>(128, 256, wide);
 }
 
-TEST_CASE("a Hopper product's columns of tiles leave the busiest cluster the least to do") {
+TEST_CASE("a Hopper product's columns of tiles leave the busiest pair the least to do") {
   using Tile = HopperTurnTile;
   for (const std::int64_t m : {1, 257, 2300, 4096}) {
     for (const std::int64_t n : {32, 416, 4096, 12288}) {
-      for (const std::int64_t clusters : {1, 7, 66}) {
-        CAPTURE(m, n, clusters);
+      for (const std::int64_t at_once : {1, 7, 66}) {
+        CAPTURE(m, n, at_once);
         const std::int64_t tall = tall_tiles<Tile>(m);
-        const ColumnPlan chosen = choose_columns<Tile>(tall, n, clusters);
+        const ColumnPlan chosen = choose_columns<Tile>(tall, n, at_once);
         double least = 1e300;
         for (std::int64_t wide = 0; wide <= kernels::ceil_div<std::int64_t>(n, Tile::n); ++wide) {
           const ColumnPlan columns = columns_of<Tile>(n, wide);
           CHECK(columns.wide * Tile::n + columns.narrow * Tile::narrow_n >= n);
-          std::vector<double> work(static_cast<std::size_t>(clusters));
+          std::vector<double> work(static_cast<std::size_t>(at_once));
           const std::int64_t wide_tiles = tall * wide, tiles = wide_tiles + tall * columns.narrow;
           for (std::int64_t tile = 0; tile < tiles; ++tile) {
-            work[static_cast<std::size_t>(tile % clusters)] += tile < wide_tiles ? Tile::n : Tile::narrow_n / 0.94;
+            work[static_cast<std::size_t>(tile % at_once)] += tile < wide_tiles ? Tile::n : Tile::narrow_n / 0.94;
           }
           const double busiest = *std::max_element(work.begin(), work.end());
-          CHECK(busiest_columns<Tile>(tall, columns, clusters) == Approx(busiest));
+          CHECK(busiest_columns<Tile>(tall, columns, at_once) == Approx(busiest));
           least = std::min(least, busiest);
         }
-        CHECK(busiest_columns<Tile>(tall, chosen, clusters) == Approx(least));
+        CHECK(busiest_columns<Tile>(tall, chosen, at_once) == Approx(least));
       }
     }
   }
@@ -366,7 +388,7 @@ TEST_CASE("a Hopper product's columns of tiles leave the busiest cluster the lea
 
 TEST_CASE("a Hopper product does not depend on which multiprocessors are in which L2 partition") {
   if (skip_without_hopper()) return;
-  if (pairs() % 2 != 0 && skip("an odd number of clusters cannot be halved")) return;
+  if (pairs() % 2 != 0 && skip("an odd number of pairs cannot be halved")) return;
   for_types<HopperLargeTile, HopperTurnTile>([&]<typename Tile>() {
     for (const std::int64_t m : {257, 1000, 4500}) {  // 4500: two groups of rows in a half
       for (const std::int64_t k : {72, 520}) check_halved_rows<Tile>(m, k);
