@@ -1,4 +1,4 @@
-// Which of a device's multiprocessors read through which partition of its L2.
+// Which of a device's multiprocessors read through which partition of its L2, and what the blocks of a launch count.
 //
 // From the A100 on large devices have two partitions. Either caches what the multiprocessors beside it read, also where
 // the memory belongs to the other, as NVIDIA's A100 whitepaper says. So what is read on both sides takes its space

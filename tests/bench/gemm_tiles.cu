@@ -18,9 +18,9 @@
 #include "harness/statistics.h"
 #include "kernels/fused.h"
 #include "kernels/gemm_hopper.cuh"
+#include "tests/bench/library_product.h"
 #include "tests/gpu/device.h"
 #include "tests/gpu/plain_tile.h"
-#include "variants/product.h"
 
 namespace {
 
@@ -70,22 +70,6 @@ void add_sustained(const Nvml& nvml, Contender& contender) {
   contender.mj.push_back((nvml.energy_mj().value.value_or(0) - first_mj) / launches);
   FUSEBENCH_CUDA_CHECK(cudaEventDestroy(begin));
   FUSEBENCH_CUDA_CHECK(cudaEventDestroy(end));
-}
-
-/// c[m, n] = a[m, k] · weight[n, k]ᵀ in fp16 by the kernel that the `cublas` variant takes: the best of cuBLASLt's
-/// heuristics.
-std::function<void()> best_of_library(Device& device, void* a, void* weight, void* c, std::int64_t m, std::int64_t n,
-                                      std::int64_t k) {
-  Plan plan{OpSpec{}};
-  const TensorId rows = plan.workspace("a", DType::fp16, m, k), weights = plan.workspace("weight", DType::fp16, n, k),
-                 out = plan.workspace("c", DType::fp16, m, n);
-  Step step;
-  implement_cublas_product(plan, dense_product("product", rows, weights, out, m, n, k), step);
-  const auto workspace = std::make_shared<DeviceMemory>(device, plan.tensors().back().bytes());
-  const Bindings bound({a, weight, c, workspace->data()});
-  const Exec exec{Backend::cuda, nullptr};
-  step.tune(step, exec, bound, [] {});
-  return [launch = step.launch, exec, bound, workspace] { launch(exec, bound); };
 }
 
 /// What the block's epilogues read and write besides, for kRows tokens.
@@ -169,7 +153,8 @@ void compare(std::int64_t m, std::int64_t n, std::int64_t k, Device& device, cub
                                        static_cast<int>(n), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
                         }});
   add_epilogues(contenders, operands, a.data(), weight.data(), c.data(), m, n, k);
-  contenders.push_back({"cublasLt's best", best_of_library(device, a.data(), weight.data(), c.data(), m, n, k)});
+  contenders.push_back(
+      {"cublasLt's best", testing::best_of_library(device, DType::fp16, a.data(), weight.data(), c.data(), m, n, k)});
   if (once) {
     for (const Contender& contender : contenders) contender.launch();
     return;
