@@ -1,6 +1,6 @@
-// bench_few_tiles: the products of a LLaMA-3-8B block with few tokens, bf16, cold L2, in bursts. Every plan of the Hopper
-// product that there is room for, with its cost by cost_plan, beside the portable kernel and the best of cuBLASLt's
-// heuristics; and what the block's epilogue adds. An empty launch says what a launch takes by itself.
+// bench_few_tiles: the products of a LLaMA-3-8B block with few tokens, bf16, cold L2, in bursts. Every plan of the
+// Hopper product that there is room for, with its cost by cost_plan, beside the portable kernel and the best of
+// cuBLASLt's heuristics; and what the block's epilogue adds. An empty launch says what a launch takes by itself.
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -68,10 +68,9 @@ void add_plan(std::vector<Contender>& contenders, const std::string& tile, Task 
   const std::string name = tile + (beside ? ", beside" : "") + ", " + std::to_string(parts) + " parts, cost " +
                            std::to_string(static_cast<int>(costed.cost));
   contenders.push_back({name, [task, plan, &of] {
-                          launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, of.a.data(), of.weight.data(), task.m,
-                                                    task.n, task.k,
-                                                    PlainTile{output_map(DType::bf16, of.c.data(), task.m, task.n)},
-                                                    plan);
+                          launch_hopper_tiles<Tile>(
+                              {Backend::cuda, nullptr}, of.a.data(), of.weight.data(), task.m, task.n, task.k,
+                              PlainTile{output_map(DType::bf16, of.c.data(), task.m, task.n)}, plan);
                         }});
 }
 
