@@ -56,10 +56,7 @@ struct ResidualTile {
   __device__ Column column(int col) const { return col; }
   __device__ Row row(int row) const { return row; }
   __device__ __forceinline__ void touch(int row, int first_col, int end_col) const {
-    constexpr int kSector = hopper::kSectorBytes / sizeof(T);
-    for (int col = first_col + static_cast<int>(threadIdx.x) % 4 * kSector; col < end_col; col += 4 * kSector) {
-      hopper::touch(residual + row * n + col);
-    }
+    hopper::touch_by_quad(residual + row * n + first_col, end_col - first_col);
   }
   __device__ __forceinline__ Operands fetch(Row row, Column col) const {
     return load_pack<8>(residual + row * n + col);

@@ -10,12 +10,8 @@ namespace fusebench::kernels::cuda {
 
 /// Brings what row_factor reads into L2; the four lanes of a quad ask for the same row.
 __device__ __forceinline__ void touch_row_factor(const DeferredNorm& norm, int row) {
-  constexpr int kSector = hopper::kSectorBytes / sizeof(float);
   if (norm.squares == nullptr) return;
-  const auto parts = static_cast<int>(norm.parts);
-  for (int part = static_cast<int>(threadIdx.x) % 4 * kSector; part < parts; part += 4 * kSector) {
-    hopper::touch(norm.squares + static_cast<std::int64_t>(row) * parts + part);
-  }
+  hopper::touch_by_quad(norm.squares + row * norm.parts, static_cast<int>(norm.parts));
   hopper::touch(norm.fold);
 }
 

@@ -843,7 +843,9 @@ template <typename Tile>
 CostedPlan cheapest_plan(std::int64_t m, std::int64_t n, std::int64_t k, int most_parts) {
   CostedPlan best{{}, std::numeric_limits<double>::infinity()};
   for (const bool beside : {false, true}) {
+    const std::int64_t fewest = tall_tiles<Tile>(m, beside) * ceil_div<std::int64_t>(n, Tile::n * (beside ? kPair : 1));
     for (int parts = 1; parts <= most_parts; ++parts) {
+      if (Tile::has_parts && fewest * parts > pairs()) break;  // nor will more; columns need no weighing
       const CostedPlan costed = cost_plan<Tile>(m, n, k, beside, parts);
       const bool fits = pair_tiles<Tile>(m, costed.plan) * parts <= pairs();
       if ((fits || !Tile::has_parts) && costed.cost < best.cost) best = costed;

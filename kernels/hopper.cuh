@@ -139,6 +139,13 @@ __device__ __forceinline__ void touch(const void* global) {
   asm volatile("ld.global.b32 %0, [%1];\n" : "=r"(unused) : "l"(global));
 }
 
+/// The same for `count` neighbours, by the four lanes of a quad together.
+template <typename T>
+__device__ __forceinline__ void touch_by_quad(const T* first, int count) {
+  constexpr int kSector = kSectorBytes / sizeof(T);
+  for (int i = static_cast<int>(threadIdx.x) % 4 * kSector; i < count; i += 4 * kSector) touch(first + i);
+}
+
 // --- TMA ---
 
 __device__ __forceinline__ void prefetch_tensor_map(const CUtensorMap& map) {

@@ -172,13 +172,11 @@ struct RopeTile {
   }
   __device__ __forceinline__ Row row(int row) const { return {phase_of(row), row_factor(norm, row, dim)}; }
   __device__ __forceinline__ void touch(int row, int first_col, int) const {
-    constexpr int kSector = hopper::kSectorBytes / sizeof(float);
     touch_row_factor(norm, row);
     const int first = column(first_col);  // of 32 pairs that the tile's heads share
     if (first < 0) return;
-    const int phase = phase_of(row) + first + static_cast<int>(threadIdx.x) % 4 * kSector;
-    hopper::touch(cos + phase);
-    hopper::touch(sin + phase);
+    hopper::touch_by_quad(cos + phase_of(row) + first, 32);
+    hopper::touch_by_quad(sin + phase_of(row) + first, 32);
   }
   __device__ __forceinline__ Operands fetch(const Row& row, Column column) const {
     if (column < 0) return {};

@@ -24,7 +24,7 @@ Variant dummy(const std::string& name, Backend backend = Backend::cpu) {
 }
 
 kernels::GemmKernel gemm(const Target& target, std::int64_t k, DType dtype = DType::fp16) {
-  return choose_gemm(target, KernelChoice::portable, dtype, 64, 64, k);
+  return choose_gemm(target, KernelChoice::best, dtype, 32, 64, k);
 }
 
 /// A plan's step, or a plan's tensors and steps, without what may differ between backends: kernels, and the bytes of an

@@ -57,11 +57,10 @@ std::vector<HopperPlan> plans(std::int64_t m, std::int64_t n, std::int64_t k) {
     for (const ColumnPlan columns : column_plans<Tile>(beside ? kernels::ceil_div<std::int64_t>(n, kPair) : n)) {
       plans.push_back({.columns = columns, .beside = beside});
       for (const int parts : kParts) {
-        if (!Tile::has_parts || parts > slices_of<Tile>(k) ||
-            pair_tiles_of(tall_tiles<Tile>(m, beside), columns) * parts > pairs())
-          continue;
         const PartSums part_sums{sums.data(), kernels::next_launch_counters()->finished};
-        plans.push_back({.columns = columns, .beside = beside, .parts = parts, .part_sums = part_sums});
+        const HopperPlan split{.columns = columns, .beside = beside, .parts = parts, .part_sums = part_sums};
+        const bool fits = parts <= slices_of<Tile>(k) && pair_tiles<Tile>(m, split) * parts <= pairs();
+        if (Tile::has_parts && fits) plans.push_back(split);
       }
     }
   }
