@@ -90,6 +90,7 @@ struct HopperTile {
 using HopperLargeTile = HopperTile<256, 256, 4, Consumers::together>;
 using HopperTurnTile = HopperTile<192, 128, 5, Consumers::by_turns>;
 using HopperPartTile = HopperTile<256, 192, 4, Consumers::together_on_parts>;
+using HopperSmallTile = HopperTile<128, 64, 6, Consumers::together_on_parts>;
 
 /// How many tiles lie beside each other: first `wide` wide ones, then narrow ones.
 struct ColumnPlan {
@@ -195,7 +196,7 @@ class TileSchedule {
 inline CUtensorMap output_map(DType dtype, void* base, std::int64_t rows, std::int64_t cols) {
   return tensor_map(dtype, base,
                     std::array{TensorDimension{cols, 1, kBoxColumns}, TensorDimension{rows, cols, kBoxRows}},
-                    CU_TENSOR_MAP_SWIZZLE_NONE);
+                    CU_TENSOR_MAP_SWIZZLE_64B);
 }
 
 /// Where a box of results goes.
@@ -328,8 +329,9 @@ class OutgoingBand {
 #pragma unroll
       for (int i = 0; i < 8; ++i) values[i] = accumulators[chunk * 16 + i / 2 * 4 + half * 2 + i % 2];
       const std::uint32_t row = staging_ + row_in_box(half) * kBoxColumns * 2;
+      const int swizzle = lane() / 8 * 16;  // TMA's: row / 2 % 4; without, four rows would meet in a bank
       const auto place = [&](int at, const auto& results) {
-        hopper::store_shared<T>(row + at / kBoxColumns * kBoxBytes + at % kBoxColumns * 2, results);
+        hopper::store_shared<T>(row + at / kBoxColumns * kBoxBytes + (at % kBoxColumns * 2 ^ swizzle), results);
       };
       if constexpr (sums_squares<Epilogue>) {
         const float sum = epilogue_.put(rows_[half], fetched.column, fetched.operands[half], values, own, place);
@@ -412,27 +414,30 @@ __device__ __forceinline__ TileShare share_of(const Ring<Tile> ring, int m, cons
   return {place < half ? 0 : tall / 2, tall / 2, place < half ? place : place - half, half};
 }
 
-/// The weight as a block loads it: what it brings of a wide tile's rows, or of a narrow one's.
-struct WeightMaps {
-  CUtensorMap wide, narrow;
+/// Operands as a block loads them. Of a full tile it brings so many rows of a, and of the last rows, which fill no
+/// tile, as few as there are: TMA takes long for rows that a does not have. What is in a stage beyond them stays, and
+/// comes to rows of c that are not stored. Of the weight it brings a wide tile's rows, or a narrow one's.
+struct OperandMaps {
+  CUtensorMap a, last_a, wide, narrow;
+  int last_rows;  ///< in the stage; both halves of a pair's
 };
 
 /// A tile's slices on their way in. Of what a pair shares either block loads a half, for both.
 template <typename Tile>
 class IncomingTile {
  public:
-  __device__ IncomingTile(const Ring<Tile> ring, const CUtensorMap& a_map, const WeightMaps& weight_maps,
-                          Member<Tile> member, TilePlace tile)
+  __device__ IncomingTile(const Ring<Tile> ring, const OperandMaps& maps, int m, Member<Tile> member, TilePlace tile)
       : ring_(ring),
-        a_map_(a_map),
-        weight_map_(tile.is_wide ? weight_maps.wide : weight_maps.narrow),
+        a_map_(tile.row + Tile::m <= m ? maps.a : maps.last_a),
+        weight_map_(tile.is_wide ? maps.wide : maps.narrow),
         member_(member),
         tile_(tile),
+        rows_(tile.row + Tile::m <= m ? Tile::m : tile.row < m ? maps.last_rows : 0),
         n_(tile.is_wide ? Tile::n : Tile::narrow_n) {}
 
   /// Says what will come to a stage, and sends for the weight.
   __device__ __forceinline__ void load_weight(int stage, int slice) const {
-    hopper::barrier_arrive_expect(ring_.full(stage), Tile::a_bytes + n_ * Tile::k * 2);
+    hopper::barrier_arrive_expect(ring_.full(stage), (rows_ + n_) * Tile::k * 2);
     const int part = member_.beside() ? 0 : member_.side * (n_ / kPair);
     hopper::tma_load_permuted(ring_.weight(stage) + part * Tile::k * 2, weight_map_, slice * Tile::k,
                               (tile_.col + part) / kPermutedRows, ring_.full(stage),
@@ -440,10 +445,11 @@ class IncomingTile {
   }
 
   __device__ __forceinline__ void load_a(int stage, int slice) const {
+    if (rows_ == 0) return;
     if (!member_.beside()) {
       return hopper::tma_load(ring_.a(stage), a_map_, tile_.row, slice * Tile::k, ring_.full(stage));
     }
-    const int part = member_.side * (Tile::m / kPair);
+    const int part = member_.side * (rows_ / kPair);
     hopper::tma_load(ring_.a(stage) + part * Tile::k * 2, a_map_, tile_.row + part, slice * Tile::k, ring_.full(stage),
                      kBoth);
   }
@@ -455,19 +461,19 @@ class IncomingTile {
   const CUtensorMap& weight_map_;
   Member<Tile> member_;
   TilePlace tile_;
-  int n_;
+  int rows_, n_;
 };
 
 /// Neighbouring columns, unless on parts of k, begin `spread` slices apart, and go on from the last slice to the first.
 /// The weight is nothing that a predecessor writes, so that the first stages' part of it need not wait.
 template <typename Tile>
-__device__ __forceinline__ void produce(const Ring<Tile> ring, const CUtensorMap& a_map, const WeightMaps& weight_maps,
-                                        TileSchedule<Tile> schedule, int slices, int spread, Member<Tile> member) {
+__device__ __forceinline__ void produce(const Ring<Tile> ring, const OperandMaps& maps, TileSchedule<Tile> schedule,
+                                        int m, int slices, int spread, Member<Tile> member) {
   const int first = member.first_slice(slices), count = member.slices(slices);
   RingPlace<Tile::stages> place;
   int sent = min(count, Tile::stages);  // slices of the first tile whose weight has been sent for
   for (TilePlace tile; schedule.take(tile); sent = 0) {
-    const IncomingTile<Tile> incoming(ring, a_map, weight_maps, member, tile);
+    const IncomingTile<Tile> incoming(ring, maps, m, member, tile);
     const int begin = Tile::has_parts ? 0 : tile.columns_before * spread % count;
     const auto slice_of = [&](int i) { return first + (begin + i < count ? begin + i : begin + i - count); };
     if (sent > 0) {
@@ -530,7 +536,7 @@ class PartsOfTile {
 
  private:
   static constexpr int kThreads = 128, kPitch = Tile::n / 8 * kThreads;  // from part to part
-  static_assert(Tile::m == kPartRows && Tile::n == kPartColumns);
+  static_assert(Tile::m == kPartRows && Tile::n <= kPartColumns);
 
   __device__ __forceinline__ float4* sums_of(int part) const {
     return member_.plan.part_sums.sums + std::int64_t{tile_ * member_.parts() + part} * kPitch + threadIdx.x % kThreads;
@@ -649,8 +655,7 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
 
 template <typename T, typename Tile, typename Epilogue>
 __global__ void __launch_bounds__(Tile::threads, 1)
-    gemm_hopper([[maybe_unused]] const __grid_constant__ CUtensorMap a_map,
-                [[maybe_unused]] const __grid_constant__ WeightMaps weight_maps,
+    gemm_hopper([[maybe_unused]] const __grid_constant__ OperandMaps maps,
                 [[maybe_unused]] const __grid_constant__ HopperPlan plan, [[maybe_unused]] int m,
                 [[maybe_unused]] int n, [[maybe_unused]] int slices, [[maybe_unused]] int spread,
                 [[maybe_unused]] const __grid_constant__ Epilogue epilogue) {
@@ -660,9 +665,10 @@ __global__ void __launch_bounds__(Tile::threads, 1)
   const Member<Tile> member(plan);
   const int warp = hopper::uniform(static_cast<int>(threadIdx.x) / 32);
   if (threadIdx.x == 0) {
-    hopper::prefetch_tensor_map(a_map);
-    hopper::prefetch_tensor_map(weight_maps.wide);
-    hopper::prefetch_tensor_map(weight_maps.narrow);
+    hopper::prefetch_tensor_map(maps.a);
+    hopper::prefetch_tensor_map(maps.last_a);
+    hopper::prefetch_tensor_map(maps.wide);
+    hopper::prefetch_tensor_map(maps.narrow);
     for (int stage = 0; stage < Tile::stages; ++stage) {
       hopper::barrier_init(ring.full(stage), 1);
       hopper::barrier_init(ring.empty(stage), Tile::readers * kPair);
@@ -678,7 +684,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
   const TileSchedule<Tile> schedule(share_of(ring, m, member), member);
   if (warp < 4) {
     hopper::shrink_registers<hopper::kLoadingRegisters>();
-    if (threadIdx.x == 0) produce(ring, a_map, weight_maps, schedule, slices, spread, member);
+    if (threadIdx.x == 0) produce(ring, maps, schedule, m, slices, spread, member);
   } else {
     hopper::grow_registers<hopper::kComputingRegisters>();
     hopper::wait_for_predecessor();
@@ -717,10 +723,11 @@ ColumnPlan columns_of(std::int64_t n, std::int64_t wide) {
 }
 
 /// How many columns are worked on, over all of its tiles, by the busiest of `at_once` pairs, or groups of pairs with
-/// the same tiles: the first. A narrow tile's count for more, since it loads more for each FLOP.
+/// the same tiles: the first. A narrow tile's count for more, since it loads more for each FLOP; of a very narrow one
+/// loading takes longer than multiplying.
 template <typename Tile>
 double busiest_columns(std::int64_t tall, ColumnPlan columns, std::int64_t at_once) {
-  constexpr double kNarrow = Tile::narrow_n / 0.94;
+  constexpr double kNarrow = std::max(Tile::narrow_n / 0.94, (Tile::narrow_n + Tile::m) / 2.0);
   static_assert(Tile::narrow_n == Tile::n || kNarrow < Tile::n);  // so one tile less is never more work
   const std::int64_t its_wide = ceil_div(tall * columns.wide, at_once);
   const std::int64_t its_all = ceil_div(pair_tiles_of(tall, columns), at_once);
@@ -796,13 +803,18 @@ void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int
   require<Tile>(plan, m, k);
   constexpr DType dtype = std::is_same_v<T, __half> ? DType::fp16 : DType::bf16;
   const int shared_a = plan.beside ? kPair : 1, shared_weight = plan.beside ? 1 : kPair;
-  const CUtensorMap a_map = matrix_map(dtype, a, m, k, Tile::m / shared_a);
-  const WeightMaps weight_maps{permuted_map(dtype, weight, n, k, Tile::n / shared_weight),
-                               permuted_map(dtype, weight, n, k, Tile::narrow_n / shared_weight)};
+  constexpr int kAlignRows = hopper::kAlignBytes / (Tile::k * 2);
+  const int rest = m % Tile::m == 0 ? Tile::m : static_cast<int>(m % Tile::m);
+  const int last_rows = ceil_div(rest, shared_a * kAlignRows) * shared_a * kAlignRows;
+  const OperandMaps maps{.a = matrix_map(dtype, a, m, k, Tile::m / shared_a),
+                         .last_a = matrix_map(dtype, a, m, k, last_rows / shared_a),
+                         .wide = permuted_map(dtype, weight, n, k, Tile::n / shared_weight),
+                         .narrow = permuted_map(dtype, weight, n, k, Tile::narrow_n / shared_weight),
+                         .last_rows = last_rows};
   const int slices = slices_of<Tile>(k), spread = group_stays_in_l2<Tile>(k) ? ceil_div(slices, 4) : 0;
   launch_hopper_kernel(exec, gemm_hopper<T, Tile, Epilogue>, pairs_of<Tile>(m, plan) * kPair, Tile::threads,
-                       Tile::shared_bytes, kPair, a_map, weight_maps, plan, static_cast<int>(m), static_cast<int>(n),
-                       slices, spread, epilogue);
+                       Tile::shared_bytes, kPair, maps, plan, static_cast<int>(m), static_cast<int>(n), slices, spread,
+                       epilogue);
 }
 
 /// Rows are halved where columns are spread; in step they would be read more often.
@@ -821,9 +833,9 @@ struct CostedPlan {
 };
 
 /// From measurements: an epilogue that no products hide costs as much as six slices, and by turns, where a warpgroup
-/// has twice the rows, as twelve; to add parts up costs as much as twelve, and three more for each part. Where rows are
-/// too long for L2, the narrower tiles by turns cost more, as they read them more often; tiles beside each other read
-/// more as well.
+/// has twice the rows, as twelve; to add parts up costs 2000, and three slices for each part. Where rows are too long
+/// for L2, the narrower tiles by turns cost more, as they read them more often; tiles beside each other read more as
+/// well. No plan is faster than memory brings the weight.
 template <typename Tile>
 CostedPlan cost_plan(std::int64_t m, std::int64_t n, std::int64_t k, bool beside, int parts) {
   const std::int64_t tall = tall_tiles<Tile>(m, beside), at_once = pairs() / parts;
@@ -831,10 +843,12 @@ CostedPlan cost_plan(std::int64_t m, std::int64_t n, std::int64_t k, bool beside
   const HopperPlan plan{.columns = columns, .beside = beside, .parts = parts};
   const double busiest = busiest_columns<Tile>(tall, columns, at_once) * (beside ? 1.02 : 1.0);
   const int slices = ceil_div(slices_of<Tile>(k), parts);
-  constexpr double kEpilogue = 6;
-  if (!Tile::by_turns) return {plan, busiest * (slices + kEpilogue + (parts > 1 ? 12 + 3 * parts : 0))};
+  constexpr double kEpilogue = 6, kFromMemory = 0.016;
+  const double streamed = kFromMemory * static_cast<double>(n * parts);
+  const double products = std::max(busiest, streamed) * slices;
+  if (!Tile::by_turns) return {plan, products + busiest * kEpilogue + (parts > 1 ? 2000 + 3 * parts * busiest : 0)};
   const double last = columns.narrow > 0 ? Tile::narrow_n : Tile::n;
-  return {plan, busiest * slices * (group_stays_in_l2<Tile>(k) ? 1.0 : 1.05) + last * 2 * kEpilogue};
+  return {plan, products * (group_stays_in_l2<Tile>(k) ? 1.0 : 1.05) + last * 2 * kEpilogue};
 }
 
 /// Of tiles that work together. Those on parts of k are weighed only where all run at one time, since cost_plan knows
@@ -861,22 +875,22 @@ void launch_hopper(const Exec& exec, const T* a, const T* weight, std::int64_t m
                    const Epilogue& epilogue, void* part_sums = nullptr) {
   if (std::max(m, n) > kHopperExtent) throw std::invalid_argument("the Hopper product takes m and n up to 2^31 - 513");
   using Part = HopperPartTile;
+  using Small = HopperSmallTile;
   const auto at_most = static_cast<int>(std::min<std::int64_t>({kMaxParts, slices_of<Part>(k), pairs()}));
   const int most_parts = part_sums == nullptr ? 1 : at_most;
   const CostedPlan large = cheapest_plan<HopperLargeTile>(m, n, k, 1), part = cheapest_plan<Part>(m, n, k, most_parts);
+  const CostedPlan small = cheapest_plan<Small>(m, n, k, most_parts);
   const CostedPlan turns = cost_plan<HopperTurnTile>(m, n, k, false, 1);
+  const double least = std::min({large.cost, part.cost, small.cost, turns.cost});
   const auto launch = [&]<typename Tile>(HopperPlan plan) {
     plan.rows = choose_rows<Tile>(m, k, plan);
     if (plan.parts > 1) plan.part_sums = {static_cast<float4*>(part_sums), next_launch_counters()->finished};
     launch_hopper_tiles<Tile>(exec, a, weight, m, n, k, epilogue, plan);
   };
-  if (part.cost < std::min(large.cost, turns.cost)) {
-    launch.template operator()<Part>(part.plan);
-  } else if (large.cost < turns.cost) {
-    launch.template operator()<HopperLargeTile>(large.plan);
-  } else {
-    launch.template operator()<HopperTurnTile>(turns.plan);
-  }
+  if (turns.cost == least) return launch.template operator()<HopperTurnTile>(turns.plan);
+  if (large.cost == least) return launch.template operator()<HopperLargeTile>(large.plan);
+  if (part.cost == least) return launch.template operator()<Part>(part.plan);
+  launch.template operator()<Small>(small.plan);
 }
 
 }  // namespace fusebench::kernels::cuda

@@ -359,6 +359,8 @@ __device__ __forceinline__ void wgmma(float (&d)[N / 2], const std::uint32_t* a,
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(accumulate)));          \
   }
 
+FUSEBENCH_WGMMA(__half, "f16", 64, FUSEBENCH_NAMES_32, "%32", "%33", "%34", FUSEBENCH_FLOATS_32(d, 0))
+FUSEBENCH_WGMMA(__nv_bfloat16, "bf16", 64, FUSEBENCH_NAMES_32, "%32", "%33", "%34", FUSEBENCH_FLOATS_32(d, 0))
 FUSEBENCH_WGMMA(__half, "f16", 128, FUSEBENCH_NAMES_64, "%64", "%65", "%66", FUSEBENCH_FLOATS_64(d))
 FUSEBENCH_WGMMA(__nv_bfloat16, "bf16", 128, FUSEBENCH_NAMES_64, "%64", "%65", "%66", FUSEBENCH_FLOATS_64(d))
 FUSEBENCH_WGMMA(__half, "f16", 192, FUSEBENCH_NAMES_96, "%96", "%97", "%98", FUSEBENCH_FLOATS_96(d))

@@ -225,7 +225,7 @@ TEST_CASE("a few rows on many columns are right") {
 
 TEST_CASE("a Hopper product is right with every number of slices, on full tiles and others") {
   if (skip_without_hopper()) return;
-  for_types<HopperLargeTile, HopperTurnTile, HopperPartTile>([&]<typename Tile>() {
+  for_types<HopperLargeTile, HopperTurnTile, HopperPartTile, HopperSmallTile>([&]<typename Tile>() {
     check_pipeline<Tile, true>();
     check_edges<Tile, true>();
     for (std::int64_t k = 8; k <= 2 * Tile::k; k += 8) check_both_types<Tile, true>(17, 96, k);
@@ -234,7 +234,7 @@ TEST_CASE("a Hopper product is right with every number of slices, on full tiles 
 
 TEST_CASE("a Hopper product is right from wave to wave, with the ring at every place") {
   if (skip_without_hopper()) return;
-  for_types<HopperLargeTile, HopperTurnTile, HopperPartTile>([&]<typename Tile>() {
+  for_types<HopperLargeTile, HopperTurnTile, HopperPartTile, HopperSmallTile>([&]<typename Tile>() {
     // A second group of rows, a last block with one row, and three rounds.
     const std::int64_t m = 2048 + Tile::m + 1, n = 17 * Tile::n + kPermutedRows;
     check_both_types<Tile, true>(m, n, 24);
@@ -259,7 +259,7 @@ TEST_CASE("a Hopper product is right over many tiles of each block, for both of 
 
 TEST_CASE("a Hopper product is right where pairs of blocks have parts of k") {
   if (skip_without_hopper()) return;
-  using Tile = HopperPartTile;
+  for_types<HopperPartTile, HopperSmallTile>([&]<typename Tile>() {
   for (const int parts : kParts) {  // each of as many slices as the pipeline's borders are, or of one less
     for (const int slices : {1, Tile::stages - 1, Tile::stages, Tile::stages + 1, 2 * Tile::stages + 1}) {
       for (const int fewer : {0, 1}) {
@@ -271,6 +271,7 @@ TEST_CASE("a Hopper product is right where pairs of blocks have parts of k") {
   }
   check_both_types<Tile, true>(2 * Tile::m + 1, 9 * Tile::n + kPermutedRows, 5 * Tile::k);
   check_product<Tile, true, __half>(2048 + Tile::m + 1, 2 * Tile::n + kPermutedRows, 5 * Tile::k);  // a second group
+  });
 }
 
 TEST_CASE("a Hopper product is right where not all parts of k run at one time") {
@@ -292,9 +293,9 @@ TEST_CASE("a Hopper product is right where not all parts of k run at one time") 
 
 TEST_CASE("a Hopper product with parts of k gives the same bits whichever part comes last") {
   if (skip_without_hopper()) return;
-  using Tile = HopperPartTile;
   const std::int64_t m = 256, n = 1024, k = 4096;
   const DeviceBuffer<__half> a(draw<__half>(m * k, 1)), weight(draw<__half>(n * k, 2));
+  for_types<HopperPartTile, HopperSmallTile>([&]<typename Tile>() {
   for (const HopperPlan& plan : plans<Tile>(m, n, k)) {
     if (plan.parts == 1) continue;
     CAPTURE(plan.columns.wide, plan.columns.narrow, plan.beside, plan.parts);
@@ -309,6 +310,7 @@ TEST_CASE("a Hopper product with parts of k gives the same bits whichever part c
       CHECK(same);
     }
   }
+});
 }
 
 TEST_CASE("a Hopper product splits k where it has memory for it, and few tiles") {
