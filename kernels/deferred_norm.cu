@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(32 * kSquaresWarps)
   const std::int64_t packs = cols / N, lane = threadIdx.x % 32;
   for (std::int64_t row = grid_thread() / 32; row < rows; row += grid_threads() / 32) {
     float sum = 0.0f;
-#pragma unroll 8
+#pragma unroll 16
     for (std::int64_t i = lane; i < packs; i += 32) {
       const Pack<T, N> pack = load_pack<N>(x + row * cols + i * N);  // kept in L2 for the product that comes next
 #pragma unroll

@@ -25,6 +25,7 @@
 // when the consumers of both blocks of a pair have read the stage, since either block's producer writes to both.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -71,7 +72,7 @@ struct HopperTile {
   static constexpr int bands = m / 64 / readers;            ///< of 64 rows, a consumer's
   static constexpr int threads = 128 * (1 + consumers);
   static constexpr int a_bytes = m * k * 2, weight_bytes = n * k * 2, stage_bytes = a_bytes + weight_bytes;
-  static constexpr int staged_columns = by_turns ? 64 : 128;                      ///< what the stages leave room for
+  static constexpr int staged_columns = by_turns || n == 64 ? 64 : 128;           ///< what the stages leave room for
   static constexpr int staging_bytes = staged_columns / kBoxColumns * kBoxBytes;  ///< a consumer's
   static constexpr int staging_offset = stages * stage_bytes;
   static constexpr int barriers_offset = staging_offset + consumers * staging_bytes;
@@ -90,7 +91,8 @@ struct HopperTile {
 using HopperLargeTile = HopperTile<256, 256, 4, Consumers::together>;
 using HopperTurnTile = HopperTile<192, 128, 5, Consumers::by_turns>;
 using HopperPartTile = HopperTile<256, 192, 4, Consumers::together_on_parts>;
-using HopperSmallTile = HopperTile<128, 64, 6, Consumers::together_on_parts>;
+using HopperMediumTile = HopperTile<128, 128, 6, Consumers::together_on_parts>;
+using HopperSmallTile = HopperTile<64, 64, 8, Consumers::together_on_parts>;
 
 /// How many tiles lie beside each other: first `wide` wide ones, then narrow ones.
 struct ColumnPlan {
@@ -432,7 +434,9 @@ class IncomingTile {
         weight_map_(tile.is_wide ? maps.wide : maps.narrow),
         member_(member),
         tile_(tile),
-        rows_(tile.row + Tile::m <= m ? Tile::m : tile.row < m ? maps.last_rows : 0),
+        rows_(tile.row + Tile::m <= m ? Tile::m
+              : tile.row < m          ? maps.last_rows
+                                      : 0),
         n_(tile.is_wide ? Tile::n : Tile::narrow_n) {}
 
   /// Says what will come to a stage, and sends for the weight.
@@ -650,7 +654,7 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
     }
     if constexpr (Tile::has_parts) break;  // its only tile; a loop would cost registers
   }
-  if (is_leader()) hopper::tma_wait();
+  if (is_leader()) hopper::tma_wait_read();  // shared memory has to last so long; the rest does not need the block
 }
 
 template <typename T, typename Tile, typename Epilogue>
@@ -723,15 +727,15 @@ ColumnPlan columns_of(std::int64_t n, std::int64_t wide) {
 }
 
 /// How many columns are worked on, over all of its tiles, by the busiest of `at_once` pairs, or groups of pairs with
-/// the same tiles: the first. A narrow tile's count for more, since it loads more for each FLOP; of a very narrow one
-/// loading takes longer than multiplying.
+/// the same tiles: the first. A narrow tile's count for more, since it loads more for each FLOP; where columns are
+/// fewer than rows, loading takes longer than multiplying.
 template <typename Tile>
 double busiest_columns(std::int64_t tall, ColumnPlan columns, std::int64_t at_once) {
-  constexpr double kNarrow = std::max(Tile::narrow_n / 0.94, (Tile::narrow_n + Tile::m) / 2.0);
+  constexpr double kWide = std::max<double>(Tile::n, (Tile::n + Tile::m) / 2.0), kNarrow = Tile::narrow_n / 0.94;
   static_assert(Tile::narrow_n == Tile::n || kNarrow < Tile::n);  // so one tile less is never more work
   const std::int64_t its_wide = ceil_div(tall * columns.wide, at_once);
   const std::int64_t its_all = ceil_div(pair_tiles_of(tall, columns), at_once);
-  return static_cast<double>(its_wide) * Tile::n + static_cast<double>(its_all - its_wide) * kNarrow;
+  return static_cast<double>(its_wide) * kWide + static_cast<double>(its_all - its_wide) * kNarrow;
 }
 
 /// The plan by which the busiest has the least to do; of equals the one with the most wide tiles.
@@ -843,7 +847,7 @@ CostedPlan cost_plan(std::int64_t m, std::int64_t n, std::int64_t k, bool beside
   const HopperPlan plan{.columns = columns, .beside = beside, .parts = parts};
   const double busiest = busiest_columns<Tile>(tall, columns, at_once) * (beside ? 1.02 : 1.0);
   const int slices = ceil_div(slices_of<Tile>(k), parts);
-  constexpr double kEpilogue = 6, kFromMemory = 0.016;
+  constexpr double kEpilogue = 6, kFromMemory = 0.0145;
   const double streamed = kFromMemory * static_cast<double>(n * parts);
   const double products = std::max(busiest, streamed) * slices;
   if (!Tile::by_turns) return {plan, products + busiest * kEpilogue + (parts > 1 ? 2000 + 3 * parts * busiest : 0)};
@@ -851,14 +855,15 @@ CostedPlan cost_plan(std::int64_t m, std::int64_t n, std::int64_t k, bool beside
   return {plan, products * (group_stays_in_l2<Tile>(k) ? 1.0 : 1.05) + last * 2 * kEpilogue};
 }
 
-/// Of tiles that work together. Those on parts of k are weighed only where all run at one time, since cost_plan knows
-/// no more of them; where none do, the cost is infinite.
+/// Tiles on parts of k are weighed only where all run at one time, since cost_plan knows no more of them; where none
+/// do, the cost is infinite.
 template <typename Tile>
 CostedPlan cheapest_plan(std::int64_t m, std::int64_t n, std::int64_t k, int most_parts) {
   CostedPlan best{{}, std::numeric_limits<double>::infinity()};
   for (const bool beside : {false, true}) {
+    if (beside && Tile::by_turns) break;
     const std::int64_t fewest = tall_tiles<Tile>(m, beside) * ceil_div<std::int64_t>(n, Tile::n * (beside ? kPair : 1));
-    for (int parts = 1; parts <= most_parts; ++parts) {
+    for (int parts = 1; parts <= (Tile::has_parts ? most_parts : 1); ++parts) {
       if (Tile::has_parts && fewest * parts > pairs()) break;  // nor will more; columns need no weighing
       const CostedPlan costed = cost_plan<Tile>(m, n, k, beside, parts);
       const bool fits = pair_tiles<Tile>(m, costed.plan) * parts <= pairs();
@@ -874,23 +879,22 @@ template <typename T, typename Epilogue>
 void launch_hopper(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
                    const Epilogue& epilogue, void* part_sums = nullptr) {
   if (std::max(m, n) > kHopperExtent) throw std::invalid_argument("the Hopper product takes m and n up to 2^31 - 513");
-  using Part = HopperPartTile;
-  using Small = HopperSmallTile;
-  const auto at_most = static_cast<int>(std::min<std::int64_t>({kMaxParts, slices_of<Part>(k), pairs()}));
-  const int most_parts = part_sums == nullptr ? 1 : at_most;
-  const CostedPlan large = cheapest_plan<HopperLargeTile>(m, n, k, 1), part = cheapest_plan<Part>(m, n, k, most_parts);
-  const CostedPlan small = cheapest_plan<Small>(m, n, k, most_parts);
-  const CostedPlan turns = cost_plan<HopperTurnTile>(m, n, k, false, 1);
-  const double least = std::min({large.cost, part.cost, small.cost, turns.cost});
+  const auto at_most = std::min<std::int64_t>({kMaxParts, slices_of<HopperLargeTile>(k), pairs()});
+  const int most_parts = part_sums == nullptr ? 1 : static_cast<int>(at_most);
   const auto launch = [&]<typename Tile>(HopperPlan plan) {
     plan.rows = choose_rows<Tile>(m, k, plan);
     if (plan.parts > 1) plan.part_sums = {static_cast<float4*>(part_sums), next_launch_counters()->finished};
     launch_hopper_tiles<Tile>(exec, a, weight, m, n, k, epilogue, plan);
   };
-  if (turns.cost == least) return launch.template operator()<HopperTurnTile>(turns.plan);
-  if (large.cost == least) return launch.template operator()<HopperLargeTile>(large.plan);
-  if (part.cost == least) return launch.template operator()<Part>(part.plan);
-  launch.template operator()<Small>(small.plan);
+  const auto launch_best_of = [&]<typename... Tiles>() {
+    const std::array plans{cheapest_plan<Tiles>(m, n, k, most_parts)...};
+    const auto best = std::min_element(plans.begin(), plans.end(),
+                                       [](const CostedPlan& x, const CostedPlan& y) { return x.cost < y.cost; });
+    auto plan = plans.begin();
+    ((plan++ == best ? launch.template operator()<Tiles>(best->plan) : void()), ...);
+  };
+  launch_best_of
+      .template operator()<HopperTurnTile, HopperLargeTile, HopperPartTile, HopperMediumTile, HopperSmallTile>();
 }
 
 }  // namespace fusebench::kernels::cuda

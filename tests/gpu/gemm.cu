@@ -225,7 +225,7 @@ TEST_CASE("a few rows on many columns are right") {
 
 TEST_CASE("a Hopper product is right with every number of slices, on full tiles and others") {
   if (skip_without_hopper()) return;
-  for_types<HopperLargeTile, HopperTurnTile, HopperPartTile, HopperSmallTile>([&]<typename Tile>() {
+  for_types<HopperLargeTile, HopperTurnTile, HopperPartTile, HopperMediumTile, HopperSmallTile>([&]<typename Tile>() {
     check_pipeline<Tile, true>();
     check_edges<Tile, true>();
     for (std::int64_t k = 8; k <= 2 * Tile::k; k += 8) check_both_types<Tile, true>(17, 96, k);
@@ -234,7 +234,7 @@ TEST_CASE("a Hopper product is right with every number of slices, on full tiles 
 
 TEST_CASE("a Hopper product is right from wave to wave, with the ring at every place") {
   if (skip_without_hopper()) return;
-  for_types<HopperLargeTile, HopperTurnTile, HopperPartTile, HopperSmallTile>([&]<typename Tile>() {
+  for_types<HopperLargeTile, HopperTurnTile, HopperPartTile, HopperMediumTile, HopperSmallTile>([&]<typename Tile>() {
     // A second group of rows, a last block with one row, and three rounds.
     const std::int64_t m = 2048 + Tile::m + 1, n = 17 * Tile::n + kPermutedRows;
     check_both_types<Tile, true>(m, n, 24);
@@ -259,18 +259,18 @@ TEST_CASE("a Hopper product is right over many tiles of each block, for both of 
 
 TEST_CASE("a Hopper product is right where pairs of blocks have parts of k") {
   if (skip_without_hopper()) return;
-  for_types<HopperPartTile, HopperSmallTile>([&]<typename Tile>() {
-  for (const int parts : kParts) {  // each of as many slices as the pipeline's borders are, or of one less
-    for (const int slices : {1, Tile::stages - 1, Tile::stages, Tile::stages + 1, 2 * Tile::stages + 1}) {
-      for (const int fewer : {0, 1}) {
-        const int k = (parts * slices - fewer) * Tile::k;
-        if (k >= parts * Tile::k) check_both_types<Tile, true>(Tile::m, Tile::n, k);
+  for_types<HopperPartTile, HopperMediumTile, HopperSmallTile>([&]<typename Tile>() {
+    for (const int parts : kParts) {  // each of as many slices as the pipeline's borders are, or of one less
+      for (const int slices : {1, Tile::stages - 1, Tile::stages, Tile::stages + 1, 2 * Tile::stages + 1}) {
+        for (const int fewer : {0, 1}) {
+          const int k = (parts * slices - fewer) * Tile::k;
+          if (k >= parts * Tile::k) check_both_types<Tile, true>(Tile::m, Tile::n, k);
+        }
       }
+      check_edges<Tile, true>(parts * Tile::k - 24);
     }
-    check_edges<Tile, true>(parts * Tile::k - 24);
-  }
-  check_both_types<Tile, true>(2 * Tile::m + 1, 9 * Tile::n + kPermutedRows, 5 * Tile::k);
-  check_product<Tile, true, __half>(2048 + Tile::m + 1, 2 * Tile::n + kPermutedRows, 5 * Tile::k);  // a second group
+    check_both_types<Tile, true>(2 * Tile::m + 1, 9 * Tile::n + kPermutedRows, 5 * Tile::k);
+    check_product<Tile, true, __half>(2048 + Tile::m + 1, 2 * Tile::n + kPermutedRows, 5 * Tile::k);  // a second group
   });
 }
 
@@ -295,28 +295,28 @@ TEST_CASE("a Hopper product with parts of k gives the same bits whichever part c
   if (skip_without_hopper()) return;
   const std::int64_t m = 256, n = 1024, k = 4096;
   const DeviceBuffer<__half> a(draw<__half>(m * k, 1)), weight(draw<__half>(n * k, 2));
-  for_types<HopperPartTile, HopperSmallTile>([&]<typename Tile>() {
-  for (const HopperPlan& plan : plans<Tile>(m, n, k)) {
-    if (plan.parts == 1) continue;
-    CAPTURE(plan.columns.wide, plan.columns.narrow, plan.beside, plan.parts);
-    std::vector<__half> first;
-    for (int repeat = 0; repeat < 20; ++repeat) {
-      DeviceBuffer<__half> c(m * n);
-      launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, a.data(), weight.data(), m, n, k,
-                                PlainTile{output_map(DType::fp16, c.data(), m, n)}, plan);
-      const std::vector<__half> result = c.read();
-      if (repeat == 0) first = result;
-      const bool same = result == first;
-      CHECK(same);
+  for_types<HopperPartTile, HopperMediumTile, HopperSmallTile>([&]<typename Tile>() {
+    for (const HopperPlan& plan : plans<Tile>(m, n, k)) {
+      if (plan.parts == 1) continue;
+      CAPTURE(plan.columns.wide, plan.columns.narrow, plan.beside, plan.parts);
+      std::vector<__half> first;
+      for (int repeat = 0; repeat < 20; ++repeat) {
+        DeviceBuffer<__half> c(m * n);
+        launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, a.data(), weight.data(), m, n, k,
+                                  PlainTile{output_map(DType::fp16, c.data(), m, n)}, plan);
+        const std::vector<__half> result = c.read();
+        if (repeat == 0) first = result;
+        const bool same = result == first;
+        CHECK(same);
+      }
     }
-  }
-});
+  });
 }
 
 TEST_CASE("a Hopper product splits k where it has memory for it, and few tiles") {
   if (skip_without_hopper()) return;
   const std::int64_t k = 4096;
-  for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{40, 64}, {40, 4096}, {256, 1024}}) {
+  for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{40, 64}, {40, 1024}, {256, 1024}}) {
     CAPTURE(m, n);
     const std::vector<__half> a = draw<__half>(m * k, 1), weight = draw<__half>(n * k, 2);
     const DeviceBuffer<__half> device_a(a), device_weight(weight);
