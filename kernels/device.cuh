@@ -100,6 +100,16 @@ inline int device_attribute(cudaDeviceAttr attribute) {
   return value;
 }
 
-inline std::int64_t multiprocessors() { return device_attribute(cudaDevAttrMultiProcessorCount); }
+/// Remembered, since a launch asks for it often.
+inline std::int64_t multiprocessors() {
+  thread_local int known = -1, count = 0;
+  int device = 0;
+  FUSEBENCH_CUDA_CHECK(cudaGetDevice(&device));
+  if (device != known) {
+    count = device_attribute(cudaDevAttrMultiProcessorCount);
+    known = device;
+  }
+  return count;
+}
 
 }  // namespace fusebench::kernels

@@ -18,8 +18,8 @@
 // share rows of a. Where rows can be halved, pairs beside one partition of L2 take other rows than those beside the
 // other, so that either caches its own rows of a alone.
 //
-// Few tiles would leave multiprocessors without work. Then several pairs have the same two tiles, each a part of k, and
-// add up what they have in device memory, see PartsOfTile.
+// Few tiles would leave multiprocessors without work. Then tiles are narrower, and several pairs may have the same two
+// tiles, each a part of k, and add up what they have in device memory, see PartsOfTile.
 //
 // Two barriers guard a stage. `full` ends its phase when all of the stage's bytes have come. `empty` ends its phase
 // when the consumers of both blocks of a pair have read the stage, since either block's producer writes to both.
@@ -72,7 +72,7 @@ struct HopperTile {
   static constexpr int bands = m / 64 / readers;            ///< of 64 rows, a consumer's
   static constexpr int threads = 128 * (1 + consumers);
   static constexpr int a_bytes = m * k * 2, weight_bytes = n * k * 2, stage_bytes = a_bytes + weight_bytes;
-  static constexpr int staged_columns = by_turns || n == 64 ? 64 : 128;           ///< what the stages leave room for
+  static constexpr int staged_columns = std::min(n, by_turns ? 64 : 128);         ///< what the stages leave room for
   static constexpr int staging_bytes = staged_columns / kBoxColumns * kBoxBytes;  ///< a consumer's
   static constexpr int staging_offset = stages * stage_bytes;
   static constexpr int barriers_offset = staging_offset + consumers * staging_bytes;
@@ -91,8 +91,8 @@ struct HopperTile {
 using HopperLargeTile = HopperTile<256, 256, 4, Consumers::together>;
 using HopperTurnTile = HopperTile<192, 128, 5, Consumers::by_turns>;
 using HopperPartTile = HopperTile<256, 192, 4, Consumers::together_on_parts>;
-using HopperMediumTile = HopperTile<128, 128, 6, Consumers::together_on_parts>;
-using HopperSmallTile = HopperTile<64, 64, 8, Consumers::together_on_parts>;
+using HopperMediumPartTile = HopperTile<128, 128, 6, Consumers::together_on_parts>;
+using HopperSmallPartTile = HopperTile<64, 64, 8, Consumers::together_on_parts>;
 
 /// How many tiles lie beside each other: first `wide` wide ones, then narrow ones.
 struct ColumnPlan {
@@ -117,7 +117,7 @@ struct HopperPlan {
   ColumnPlan columns;  ///< of pairs, where their tiles lie beside each other
   RowPlan rows = {};
   bool beside = false;  ///< a pair's tiles lie beside each other; not for tiles by turns
-  int parts = 1;  ///< of k, up to the slices; more than one for HopperPartTile alone, whose pairs have one tile each
+  int parts = 1;  ///< of k, up to the slices; more than one only where Tile::has_parts, whose pairs have one tile each
   PartSums part_sums = {};
 };
 
@@ -331,7 +331,7 @@ class OutgoingBand {
 #pragma unroll
       for (int i = 0; i < 8; ++i) values[i] = accumulators[chunk * 16 + i / 2 * 4 + half * 2 + i % 2];
       const std::uint32_t row = staging_ + row_in_box(half) * kBoxColumns * 2;
-      const int swizzle = lane() / 8 * 16;  // TMA's: row / 2 % 4; without, four rows would meet in a bank
+      const int swizzle = lane() / 8 * 16;  // TMA's, row / 2 % 4: results of 8 bytes meet in fewer banks
       const auto place = [&](int at, const auto& results) {
         hopper::store_shared<T>(row + at / kBoxColumns * kBoxBytes + (at % kBoxColumns * 2 ^ swizzle), results);
       };
@@ -416,33 +416,36 @@ __device__ __forceinline__ TileShare share_of(const Ring<Tile> ring, int m, cons
   return {place < half ? 0 : tall / 2, tall / 2, place < half ? place : place - half, half};
 }
 
-/// Operands as a block loads them. Of a full tile it brings so many rows of a, and of the last rows, which fill no
-/// tile, as few as there are: TMA takes long for rows that a does not have. What is in a stage beyond them stays, and
-/// comes to rows of c that are not stored. Of the weight it brings a wide tile's rows, or a narrow one's.
+/// Operands as a block loads them. `last_a` is for the last rows, where they fill no tile: TMA takes long for rows that
+/// a does not have. What a stage holds beyond them is old, and comes to rows of c that are not stored.
 struct OperandMaps {
   CUtensorMap a, last_a, wide, narrow;
-  int last_rows;  ///< in the stage; both halves of a pair's
+  int last_rows;  ///< rounded up to whole swizzle patterns, in each half of a pair's
 };
 
-/// A tile's slices on their way in. Of what a pair shares either block loads a half, for both.
+/// A tile's slices on their way in. Of what a pair shares either block loads a half, for both; what lies wholly outside
+/// is not loaded.
 template <typename Tile>
 class IncomingTile {
  public:
-  __device__ IncomingTile(const Ring<Tile> ring, const OperandMaps& maps, int m, Member<Tile> member, TilePlace tile)
+  __device__ IncomingTile(const Ring<Tile> ring, const OperandMaps& maps, int m, int n, Member<Tile> member,
+                          TilePlace tile)
       : ring_(ring),
-        a_map_(tile.row + Tile::m <= m ? maps.a : maps.last_a),
-        weight_map_(tile.is_wide ? maps.wide : maps.narrow),
         member_(member),
         tile_(tile),
         rows_(tile.row + Tile::m <= m ? Tile::m
               : tile.row < m          ? maps.last_rows
                                       : 0),
-        n_(tile.is_wide ? Tile::n : Tile::narrow_n) {}
+        box_columns_((tile.is_wide ? Tile::n : Tile::narrow_n) / (member.beside() ? 1 : kPair)),
+        columns_(min(max(ceil_div(n - tile.col, box_columns_), 0), member.beside() ? 1 : kPair) * box_columns_),
+        a_map_(rows_ == Tile::m ? maps.a : maps.last_a),
+        weight_map_(tile.is_wide ? maps.wide : maps.narrow) {}
 
   /// Says what will come to a stage, and sends for the weight.
   __device__ __forceinline__ void load_weight(int stage, int slice) const {
-    hopper::barrier_arrive_expect(ring_.full(stage), (rows_ + n_) * Tile::k * 2);
-    const int part = member_.beside() ? 0 : member_.side * (n_ / kPair);
+    hopper::barrier_arrive_expect(ring_.full(stage), (rows_ + columns_) * Tile::k * 2);
+    const int part = member_.beside() ? 0 : member_.side * box_columns_;
+    if (part >= columns_) return;
     hopper::tma_load_permuted(ring_.weight(stage) + part * Tile::k * 2, weight_map_, slice * Tile::k,
                               (tile_.col + part) / kPermutedRows, ring_.full(stage),
                               member_.beside() ? 1 << member_.side : kBoth);
@@ -461,23 +464,23 @@ class IncomingTile {
  private:
   static constexpr std::uint16_t kBoth = 3;
   const Ring<Tile> ring_;
-  const CUtensorMap& a_map_;
-  const CUtensorMap& weight_map_;
   Member<Tile> member_;
   TilePlace tile_;
-  int rows_, n_;
+  int rows_, box_columns_, columns_;  ///< that come to a stage; a box is what one load brings of the weight
+  const CUtensorMap& a_map_;
+  const CUtensorMap& weight_map_;
 };
 
 /// Neighbouring columns, unless on parts of k, begin `spread` slices apart, and go on from the last slice to the first.
 /// The weight is nothing that a predecessor writes, so that the first stages' part of it need not wait.
 template <typename Tile>
 __device__ __forceinline__ void produce(const Ring<Tile> ring, const OperandMaps& maps, TileSchedule<Tile> schedule,
-                                        int m, int slices, int spread, Member<Tile> member) {
+                                        int m, int n, int slices, int spread, Member<Tile> member) {
   const int first = member.first_slice(slices), count = member.slices(slices);
   RingPlace<Tile::stages> place;
   int sent = min(count, Tile::stages);  // slices of the first tile whose weight has been sent for
   for (TilePlace tile; schedule.take(tile); sent = 0) {
-    const IncomingTile<Tile> incoming(ring, maps, m, member, tile);
+    const IncomingTile<Tile> incoming(ring, maps, m, n, member, tile);
     const int begin = Tile::has_parts ? 0 : tile.columns_before * spread % count;
     const auto slice_of = [&](int i) { return first + (begin + i < count ? begin + i : begin + i - count); };
     if (sent > 0) {
@@ -688,7 +691,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
   const TileSchedule<Tile> schedule(share_of(ring, m, member), member);
   if (warp < 4) {
     hopper::shrink_registers<hopper::kLoadingRegisters>();
-    if (threadIdx.x == 0) produce(ring, maps, schedule, m, slices, spread, member);
+    if (threadIdx.x == 0) produce(ring, maps, schedule, m, n, slices, spread, member);
   } else {
     hopper::grow_registers<hopper::kComputingRegisters>();
     hopper::wait_for_predecessor();
@@ -808,7 +811,7 @@ void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int
   constexpr DType dtype = std::is_same_v<T, __half> ? DType::fp16 : DType::bf16;
   const int shared_a = plan.beside ? kPair : 1, shared_weight = plan.beside ? 1 : kPair;
   constexpr int kAlignRows = hopper::kAlignBytes / (Tile::k * 2);
-  const int rest = m % Tile::m == 0 ? Tile::m : static_cast<int>(m % Tile::m);
+  const int rest = static_cast<int>((m - 1) % Tile::m) + 1;
   const int last_rows = ceil_div(rest, shared_a * kAlignRows) * shared_a * kAlignRows;
   const OperandMaps maps{.a = matrix_map(dtype, a, m, k, Tile::m / shared_a),
                          .last_a = matrix_map(dtype, a, m, k, last_rows / shared_a),
@@ -836,10 +839,10 @@ struct CostedPlan {
   double cost;
 };
 
-/// From measurements: an epilogue that no products hide costs as much as six slices, and by turns, where a warpgroup
-/// has twice the rows, as twelve; to add parts up costs 2000, and three slices for each part. Where rows are too long
-/// for L2, the narrower tiles by turns cost more, as they read them more often; tiles beside each other read more as
-/// well. No plan is faster than memory brings the weight.
+/// From measurements on an H200: an epilogue that no products hide costs as much as six slices, and by turns, where a
+/// warpgroup has twice the rows, as twelve; to add parts up costs 1600 columns times slices, 4 us, and three slices for
+/// each part. Where rows are too long for L2, the narrower tiles by turns cost more, as they read them more often;
+/// tiles beside each other read more as well. Memory brings a slice of n columns in the time of kFromMemory · n.
 template <typename Tile>
 CostedPlan cost_plan(std::int64_t m, std::int64_t n, std::int64_t k, bool beside, int parts) {
   const std::int64_t tall = tall_tiles<Tile>(m, beside), at_once = pairs() / parts;
@@ -848,11 +851,12 @@ CostedPlan cost_plan(std::int64_t m, std::int64_t n, std::int64_t k, bool beside
   const double busiest = busiest_columns<Tile>(tall, columns, at_once) * (beside ? 1.02 : 1.0);
   const int slices = ceil_div(slices_of<Tile>(k), parts);
   constexpr double kEpilogue = 6, kFromMemory = 0.0145;
-  const double streamed = kFromMemory * static_cast<double>(n * parts);
-  const double products = std::max(busiest, streamed) * slices;
-  if (!Tile::by_turns) return {plan, products + busiest * kEpilogue + (parts > 1 ? 2000 + 3 * parts * busiest : 0)};
+  const double products = std::max(busiest, kFromMemory * static_cast<double>(n * parts)) * slices;
+  const double rereads = Tile::by_turns && !group_stays_in_l2<Tile>(k) ? 1.05 : 1.0;
   const double last = columns.narrow > 0 ? Tile::narrow_n : Tile::n;
-  return {plan, products * (group_stays_in_l2<Tile>(k) ? 1.0 : 1.05) + last * 2 * kEpilogue};
+  const double epilogue = kEpilogue * (Tile::by_turns ? 2 * last : busiest);
+  const double adding = parts > 1 ? 1600 + 3 * parts * busiest : 0;
+  return {plan, products * rereads + epilogue + adding};
 }
 
 /// Tiles on parts of k are weighed only where all run at one time, since cost_plan knows no more of them; where none
@@ -873,28 +877,54 @@ CostedPlan cheapest_plan(std::int64_t m, std::int64_t n, std::int64_t k, int mos
   return best;
 }
 
-/// Takes the tiles whose busiest pair is expected to be done first. k is split where there is memory for `part_sums`,
-/// and all parts have room at one time.
+enum class HopperTileKind : std::uint8_t { turns, large, part, medium_part, small_part };
+
+struct ChosenPlan {
+  HopperTileKind tile;
+  HopperPlan plan;
+};
+
+/// That whose busiest pair is expected to be done first.
+inline ChosenPlan choose_plan(std::int64_t m, std::int64_t n, std::int64_t k, int most_parts) {
+  const std::array costed{
+      cheapest_plan<HopperTurnTile>(m, n, k, most_parts), cheapest_plan<HopperLargeTile>(m, n, k, most_parts),
+      cheapest_plan<HopperPartTile>(m, n, k, most_parts), cheapest_plan<HopperMediumPartTile>(m, n, k, most_parts),
+      cheapest_plan<HopperSmallPartTile>(m, n, k, most_parts)};
+  const auto best = std::ranges::min_element(costed, {}, &CostedPlan::cost);
+  return {static_cast<HopperTileKind>(best - costed.begin()), best->plan};
+}
+
+/// Into how many parts k may be split at most.
+inline int most_parts(std::int64_t k, bool has_part_sums) {
+  const std::int64_t slices = slices_of<HopperPartTile>(k);
+  return has_part_sums ? static_cast<int>(std::min<std::int64_t>({kMaxParts, slices, pairs()})) : 1;
+}
+
+/// By the plan that is expected to be done first. k is split where there is memory for `part_sums`, and all parts have
+/// room at one time.
 template <typename T, typename Epilogue>
 void launch_hopper(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
                    const Epilogue& epilogue, void* part_sums = nullptr) {
   if (std::max(m, n) > kHopperExtent) throw std::invalid_argument("the Hopper product takes m and n up to 2^31 - 513");
-  const auto at_most = std::min<std::int64_t>({kMaxParts, slices_of<HopperLargeTile>(k), pairs()});
-  const int most_parts = part_sums == nullptr ? 1 : static_cast<int>(at_most);
-  const auto launch = [&]<typename Tile>(HopperPlan plan) {
+  const ChosenPlan chosen = choose_plan(m, n, k, most_parts(k, part_sums != nullptr));
+  const auto launch = [&]<typename Tile>() {
+    HopperPlan plan = chosen.plan;
     plan.rows = choose_rows<Tile>(m, k, plan);
     if (plan.parts > 1) plan.part_sums = {static_cast<float4*>(part_sums), next_launch_counters()->finished};
     launch_hopper_tiles<Tile>(exec, a, weight, m, n, k, epilogue, plan);
   };
-  const auto launch_best_of = [&]<typename... Tiles>() {
-    const std::array plans{cheapest_plan<Tiles>(m, n, k, most_parts)...};
-    const auto best = std::min_element(plans.begin(), plans.end(),
-                                       [](const CostedPlan& x, const CostedPlan& y) { return x.cost < y.cost; });
-    auto plan = plans.begin();
-    ((plan++ == best ? launch.template operator()<Tiles>(best->plan) : void()), ...);
-  };
-  launch_best_of
-      .template operator()<HopperTurnTile, HopperLargeTile, HopperPartTile, HopperMediumTile, HopperSmallTile>();
+  switch (chosen.tile) {
+    case HopperTileKind::turns:
+      return launch.template operator()<HopperTurnTile>();
+    case HopperTileKind::large:
+      return launch.template operator()<HopperLargeTile>();
+    case HopperTileKind::part:
+      return launch.template operator()<HopperPartTile>();
+    case HopperTileKind::medium_part:
+      return launch.template operator()<HopperMediumPartTile>();
+    case HopperTileKind::small_part:
+      return launch.template operator()<HopperSmallPartTile>();
+  }
 }
 
 }  // namespace fusebench::kernels::cuda

@@ -218,8 +218,6 @@ __device__ __forceinline__ void tma_store(const CUtensorMap& map, int row, int c
 __device__ __forceinline__ void tma_commit() { asm volatile("cp.async.bulk.commit_group;\n" ::: "memory"); }
 /// Until shared memory has been read by all of the thread's groups.
 __device__ __forceinline__ void tma_wait_read() { asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory"); }
-/// Until they have been written.
-__device__ __forceinline__ void tma_wait() { asm volatile("cp.async.bulk.wait_group 0;\n" ::: "memory"); }
 
 /// Rounds 4 or 8 floats to neighbours in shared memory, by one store.
 template <typename T>

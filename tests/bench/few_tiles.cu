@@ -111,8 +111,8 @@ void compare(Task task, Device& device, DeviceBuffer<char>& flushed) {
   for (const bool beside : {false, true}) {
     for (const int parts : {1, 2, 3, 4, 6, 8}) {
       add_plan<HopperPartTile>(contenders, "256, 192 on parts", task, of, beside, parts);
-      add_plan<HopperMediumTile>(contenders, "128 on parts", task, of, beside, parts);
-      add_plan<HopperSmallTile>(contenders, "64 on parts", task, of, beside, parts);
+      add_plan<HopperMediumPartTile>(contenders, "128 on parts", task, of, beside, parts);
+      add_plan<HopperSmallPartTile>(contenders, "64 on parts", task, of, beside, parts);
     }
   }
   contenders.push_back({"its epilogue", [&] { launch_fused(GemmKernel::hopper, task, of); }});

@@ -5,6 +5,7 @@
 
 #include "kernels/fused_cuda.h"
 #include "tests/catch.h"
+#include "tests/gpu/hopper_cases.h"
 #include "tests/gpu/product.h"
 
 namespace {
@@ -64,7 +65,8 @@ void check_fold(double largest, double expected_fold) {
 }
 
 template <typename T>
-void check_residual_squares(std::int64_t m, std::int64_t n, std::int64_t k, bool in_place = false) {
+void check_residual_squares(std::int64_t m, std::int64_t n, std::int64_t k, bool in_place = false,
+                            kernels::ProductKernel with = GemmKernel::hopper) {
   CAPTURE(m, n, k, in_place, name_of(Format<T>::dtype));
   const std::int64_t parts = (n + kSquaresColumns - 1) / kSquaresColumns;
   const std::vector<T> added = draw<T>(m * n, 3, 4.0);
@@ -74,7 +76,7 @@ void check_residual_squares(std::int64_t m, std::int64_t n, std::int64_t k, bool
   DeviceBuffer<float> squares(m * parts, 0, output_guard);
   kernels::cuda::product_residual(exec, GemmKernel::hopper, Format<T>::dtype, a.data(), weight.data(), residual.data(),
                                   plain.data(), m, n, k, nullptr);
-  kernels::cuda::product_residual(exec, GemmKernel::hopper, Format<T>::dtype, a.data(), weight.data(),
+  kernels::cuda::product_residual(exec, with, Format<T>::dtype, a.data(), weight.data(),
                                   in_place ? out.data() : residual.data(), out.data(), m, n, k, squares.data());
   const std::vector<T> stored = out.read();
   CHECK(disagreement(stored, plain.read()) == "");  // the plain one may take other tiles
@@ -201,9 +203,18 @@ TEST_CASE("a Hopper product sums the squares of what it stores") {
     // Tiles are those of 132 multiprocessors.
     check_residual_squares<T>(2300, 5120, 40);   // wide and narrow tiles, a second group of rows
     check_residual_squares<T>(129, 42208, 136);  // four a cluster
-    check_residual_squares<T>(66, 12704, 7616);  // large tiles
+    check_residual_squares<T>(66, 12704, 7616);  // 119 slices
     check_residual_squares<T>(300, 4128, 72, true);
   });
+}
+
+TEST_CASE("a Hopper product sums squares in every tile") {
+  if (skip_without_hopper()) return;
+  DeviceBuffer<float> sums(kernels::part_sums_bytes(kernels::multiprocessors(), 1, 1) / sizeof(float));
+  for (const HopperCase& c : hopper_cases()) {
+    const kernels::ProductKernel with{GemmKernel::hopper, c.parts > 1 ? sums.data() : nullptr};
+    for_types<__half, __nv_bfloat16>([&]<typename T>() { check_residual_squares<T>(c.m, c.n, c.k, false, with); });
+  }
 }
 
 TEST_CASE("a deferred norm multiplies the rows of a Hopper product") {

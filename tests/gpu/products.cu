@@ -5,6 +5,7 @@
 #include <array>
 
 #include "tests/catch.h"
+#include "tests/gpu/hopper_cases.h"
 #include "tests/gpu/product.h"
 
 namespace {
@@ -12,6 +13,7 @@ namespace {
 using namespace fusebench;
 using namespace fusebench::testing;
 using kernels::GemmKernel;
+using kernels::ProductKernel;
 using kernels::QkvShape;
 
 const Exec exec{Backend::cuda, nullptr};
@@ -174,35 +176,35 @@ void check_agrees(const DeviceBuffer<T>& hopper, const DeviceBuffer<T>& portable
 }
 
 template <typename T>
-void check_residual_agrees(std::int64_t m, std::int64_t n, std::int64_t k) {
+void check_residual_agrees(std::int64_t m, std::int64_t n, std::int64_t k, ProductKernel with = GemmKernel::hopper) {
   CAPTURE(m, n, k, name_of(Format<T>::dtype));
   const DeviceBuffer<T> a(draw<T>(m * k, 1)), weight(draw<T>(n * k, 2)), residual(draw<T>(m * n, 3, 4.0));
   DeviceBuffer<T> hopper(m * n, 0, output_guard), portable(m * n);
-  const auto launch = [&](GemmKernel kernel, DeviceBuffer<T>& out) {
+  const auto launch = [&](ProductKernel kernel, DeviceBuffer<T>& out) {
     kernels::cuda::product_residual(exec, kernel, Format<T>::dtype, a.data(), weight.data(), residual.data(),
                                     out.data(), m, n, k, nullptr);
   };
-  launch(GemmKernel::hopper, hopper);
+  launch(with, hopper);
   launch(GemmKernel::portable, portable);
   check_agrees(hopper, portable);
 }
 
 template <typename T>
-void check_swiglu_agrees(std::int64_t m, std::int64_t hidden, std::int64_t k) {
+void check_swiglu_agrees(std::int64_t m, std::int64_t hidden, std::int64_t k, ProductKernel with = GemmKernel::hopper) {
   CAPTURE(m, hidden, k, name_of(Format<T>::dtype));
   // A gate and an up of about 1.
   const double scale = std::pow(static_cast<double>(k), -0.25) * 1.7;
   const DeviceBuffer<T> a(draw<T>(m * k, 1, scale)), prepared(draw<T>(2 * hidden * k, 2, scale));
   DeviceBuffer<T> hopper(m * hidden, 0, output_guard), portable(m * hidden);
-  kernels::cuda::product_swiglu(exec, GemmKernel::hopper, Format<T>::dtype, a.data(), prepared.data(), hopper.data(), m,
-                                hidden, k, {});
+  kernels::cuda::product_swiglu(exec, with, Format<T>::dtype, a.data(), prepared.data(), hopper.data(), m, hidden, k,
+                                {});
   kernels::cuda::product_swiglu(exec, GemmKernel::portable, Format<T>::dtype, a.data(), prepared.data(),
                                 portable.data(), m, hidden, k, {});
   check_agrees(hopper, portable);
 }
 
 template <typename T>
-void check_rope_agrees(const QkvCase& c, Pairing pairing) {
+void check_rope_agrees(const QkvCase& c, Pairing pairing, ProductKernel with = GemmKernel::hopper) {
   CAPTURE(c.batch, c.seq, c.past, c.dim, c.heads, c.kv_heads, c.head_dim, name_of(pairing), name_of(Format<T>::dtype));
   const QkvShape shape = c.shape(pairing);
   const std::int64_t q_size = c.heads * c.head_dim, kv_size = c.batch * (c.past + c.seq) * c.kv_heads * c.head_dim;
@@ -212,16 +214,17 @@ void check_rope_agrees(const QkvCase& c, Pairing pairing) {
   DeviceBuffer<T> prepared(shape.columns() * c.dim);
   const DeviceBuffer<float> cos(draw<float>(c.seq * c.head_dim / 2, 5)), sin(draw<float>(c.seq * c.head_dim / 2, 6));
   const std::vector<T> cache = draw<T>(kv_size, 7);
-  const auto launch = [&](GemmKernel kernel) {
+  const auto launch = [&](ProductKernel kernel) {
     std::array results = {DeviceBuffer<T>(shape.rows * q_size, 0, output_guard),
                           DeviceBuffer<T>(cache, 0, output_guard), DeviceBuffer<T>(cache, 0, output_guard)};
-    kernels::cuda::prepare_qkv(exec, kernel, Format<T>::dtype, wq.data(), wk.data(), wv.data(), prepared.data(), shape);
+    kernels::cuda::prepare_qkv(exec, kernel.kernel, Format<T>::dtype, wq.data(), wk.data(), wv.data(), prepared.data(),
+                               shape);
     FUSEBENCH_CUDA_CHECK(cudaDeviceSynchronize());  // see kernels/fused.h
     kernels::cuda::product_rope(exec, kernel, Format<T>::dtype, x.data(), prepared.data(), cos.data(), sin.data(),
                                 results[0].data(), results[1].data(), results[2].data(), shape, {});
     return results;
   };
-  const auto hopper = launch(GemmKernel::hopper), portable = launch(GemmKernel::portable);
+  const auto hopper = launch(with), portable = launch(GemmKernel::portable);
   for (std::size_t i = 0; i < hopper.size(); ++i) check_agrees(hopper[i], portable[i]);
 }
 
@@ -340,18 +343,34 @@ TEST_CASE("product_rope of the Hopper kernel rotates and appends where rows are 
                   std::invalid_argument);
 }
 
-// Tiles are those of 132 multiprocessors: large ones, or wide and narrow ones by turns.
+TEST_CASE("Hopper products agree with the portable ones in every tile") {
+  if (skip_without_hopper()) return;
+  DeviceBuffer<float> sums(kernels::part_sums_bytes(kernels::multiprocessors(), 1, 1) / sizeof(float));
+  for (const HopperCase& c : hopper_cases()) {
+    check_chosen(c);
+    const ProductKernel with{GemmKernel::hopper, c.parts > 1 ? sums.data() : nullptr};
+    for_types<__half, __nv_bfloat16>([&]<typename T>() {
+      check_residual_agrees<T>(c.m, c.n, c.k, with);
+      check_swiglu_agrees<T>(c.m, c.n / 2, c.k, with);
+      for (const Pairing pairing : {Pairing::interleaved, Pairing::half}) {
+        check_rope_agrees<T>({1, c.m, 0, c.k, c.n / 128 - 2, 1, 128}, pairing, with);
+      }
+    });
+  }
+}
+
+// The tiles named are those of 132 multiprocessors.
 TEST_CASE("Hopper products agree with the portable ones over many tiles and slices") {
   if (skip_without_hopper()) return;
   for_types<__half, __nv_bfloat16>([&]<typename T>() {
-    check_residual_agrees<T>(66, 12704, 7616);  // large tiles
-    check_residual_agrees<T>(129, 33824, 72);   // wide tiles, three a cluster
-    check_residual_agrees<T>(129, 50720, 72);   // and narrow ones, five a cluster
-    check_swiglu_agrees<T>(66, 6352, 7616);     // large tiles
-    check_swiglu_agrees<T>(2200, 6000, 328);    // wide and narrow tiles, two groups of rows
+    check_residual_agrees<T>(66, 12704, 7616);  // 119 slices
+    check_residual_agrees<T>(129, 33824, 72);   // wide tiles, three a pair
+    check_residual_agrees<T>(129, 50720, 72);   // and narrow ones, five a pair
+    check_swiglu_agrees<T>(66, 6352, 7616);
+    check_swiglu_agrees<T>(2200, 6000, 328);  // wide and narrow tiles, two groups of rows
     for (const Pairing pairing : {Pairing::interleaved, Pairing::half}) {
-      check_rope_agrees<T>({1, 70, 0, 7616, 80, 10, 128}, pairing);    // large tiles
-      check_rope_agrees<T>({1, 70, 0, 7616, 160, 20, 64}, pairing);    // the same
+      check_rope_agrees<T>({1, 70, 0, 7616, 80, 10, 128}, pairing);
+      check_rope_agrees<T>({1, 70, 0, 7616, 160, 20, 64}, pairing);
       check_rope_agrees<T>({1, 1404, 23, 200, 80, 60, 64}, pairing);   // wide and narrow tiles behind older rows
       check_rope_agrees<T>({11, 128, 23, 200, 37, 31, 128}, pairing);  // heads and tensors that begin within a tile
     }
