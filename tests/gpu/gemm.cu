@@ -287,7 +287,7 @@ TEST_CASE("a Hopper product does not depend on what a stage held beyond its rows
   }
 }
 
-TEST_CASE("a Hopper product is right where pairs of blocks have parts of k") {
+TEST_CASE("a Hopper product is right where pairs of blocks have parts of k", "[large]") {
   if (skip_without_hopper()) return;
   for_types<HopperPartTile, HopperMediumPartTile, HopperSmallPartTile>([&]<typename Tile>() {
     for (const int parts : kParts) {  // each of as many slices as the pipeline's borders are, or of one less
