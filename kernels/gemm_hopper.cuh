@@ -582,6 +582,17 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
   const auto turn_of = [](int consumer) { return 1 + Tile::consumers + consumer; };  // behind OutgoingBand's barriers
   RingPlace<Tile::stages> place;
 
+  // Where c has none of a consumer's rows; by turns there are no registers for it. One warp alone follows the stages,
+  // since nothing keeps the others beside it, and who came late would take a later phase for its own.
+  const auto pass_over_tile = [&] {
+    for (int slice = 0; slice < slices; ++slice, place.advance()) {
+      if (thread >= 32) continue;
+      hopper::barrier_wait(ring.full(place.stage), place.parity);
+      release(place.stage);
+    }
+    hopper::named_sync(1 + warpgroup, 128);
+  };
+
   const auto make_tile = [&]<int N>(TilePlace tile, bool is_first) {
     float accumulators[Tile::bands][N / 2];
     if (is_first) {
@@ -650,7 +661,9 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
   }
   for (TilePlace tile; schedule.take(tile); waits = Tile::by_turns, is_first = false) {
     if (waits) hopper::named_sync(turn_of(warpgroup), 256);
-    if (Tile::n == Tile::narrow_n || tile.is_wide) {
+    if (!Tile::by_turns && tile.row + first_row >= m) {
+      pass_over_tile();
+    } else if (Tile::n == Tile::narrow_n || tile.is_wide) {
       make_tile.template operator()<Tile::n>(tile, is_first);
     } else {
       make_tile.template operator()<Tile::narrow_n>(tile, is_first);
