@@ -198,34 +198,14 @@ __device__ __forceinline__ void load_attention(const AttentionMemory<Tile> memor
 struct SoftmaxRows {
   float max[2] = {-INFINITY, -INFINITY};
   float sum[2] = {0.0f, 0.0f};  ///< over the thread's own columns
+  bool have_max = false;        ///< all rows of the warp
 };
 
-/// C fragments of scores to A fragments of powers of two relative to the rows' maxima. What older results are to be
-/// multiplied by goes to `correction`; false where that is 1 for every row of the warp. A maximum stays as it is until
-/// a score exceeds it by kStaleMaximum: powers up to 2^8 are as good as those up to 1, and seldom has anything older to
-/// be corrected.
+/// C fragments of scores to A fragments of powers of two, relative to 2^-offset, and their sums.
 template <typename T, int Keys>
-__device__ __forceinline__ bool exponentiate(const float (&scores)[Keys / 2], std::uint32_t (&p)[Keys / 4],
-                                             SoftmaxRows& rows, float scale_log2, float (&correction)[2]) {
-  constexpr float kStaleMaximum = 8.0f;
-  float slice_max[2][2] = {{-INFINITY, -INFINITY},
-                           {-INFINITY, -INFINITY}};  // two each, so that none waits for the other
-#pragma unroll
-  for (int i = 0; i < Keys / 2; i += 2) {
-    float& max = slice_max[i / 2 % 2][i / 4 % 2];
-    max = fmaxf(max, fmaxf(scores[i], scores[i + 1]));
-  }
-  bool grows = false;
-  float offset[2], sum[2][2] = {};
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const float max = quad_max(fmaxf(slice_max[half][0], slice_max[half][1])) * scale_log2;
-    const bool row_grows = !(max <= rows.max[half] + kStaleMaximum);
-    correction[half] = row_grows ? power_of_two(rows.max[half] - max) : 1.0f;
-    if (row_grows) rows.max[half] = max;
-    grows |= row_grows;
-    offset[half] = rows.max[half] == -INFINITY ? 0.0f : -rows.max[half];  // no key seen yet: powers of -inf, not of NaN
-  }
+__device__ __forceinline__ void exponentiate(const float (&scores)[Keys / 2], std::uint32_t (&p)[Keys / 4],
+                                             float scale_log2, const float (&offset)[2], float (&sums)[2]) {
+  float sum[2][2] = {};  // two each, so that none waits for the other
 #pragma unroll
   for (int i = 0; i < Keys / 4; ++i) {
     const int half = i % 2;
@@ -236,9 +216,54 @@ __device__ __forceinline__ bool exponentiate(const float (&scores)[Keys / 2], st
     p[i] = pack<T>(first, second);
   }
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    rows.sum[half] = fmaf(rows.sum[half], correction[half], sum[half][0] + sum[half][1]);
+  for (int half = 0; half < 2; ++half) sums[half] = sum[half][0] + sum[half][1];
+}
+
+/// Relative to the maxima that the rows have, which nearly always will do: powers up to 2^15 are as good as those up to
+/// 1, and to look for greater scores would take a quarter of the time. False, and nothing changed but `p`, where the
+/// sums tell that a power is too large.
+template <typename T, int Keys>
+__device__ __forceinline__ bool exponentiate_by_old_max(const float (&scores)[Keys / 2], std::uint32_t (&p)[Keys / 4],
+                                                        SoftmaxRows& rows, float scale_log2) {
+  constexpr float kLargestSum = 0x1p15f;
+  const float offset[2] = {-rows.max[0], -rows.max[1]};
+  float sums[2];
+  exponentiate<T, Keys>(scores, p, scale_log2, offset, sums);
+  const bool fits = sums[0] <= kLargestSum && sums[1] <= kLargestSum;
+  if (!__all_sync(0xffffffffu, fits)) return false;
+  rows.sum[0] += sums[0];
+  rows.sum[1] += sums[1];
+  return true;
+}
+
+/// Relative to the maxima of all that has been seen. What older results are to be multiplied by goes to `correction`;
+/// false where that is 1 for every row of the warp.
+template <typename T, int Keys>
+__device__ __forceinline__ bool exponentiate_by_new_max(const float (&scores)[Keys / 2], std::uint32_t (&p)[Keys / 4],
+                                                        SoftmaxRows& rows, float scale_log2, float (&correction)[2]) {
+  float slice_max[2][2] = {{-INFINITY, -INFINITY}, {-INFINITY, -INFINITY}};
+#pragma unroll
+  for (int i = 0; i < Keys / 2; i += 2) {
+    float& max = slice_max[i / 2 % 2][i / 4 % 2];
+    max = fmaxf(max, fmaxf(scores[i], scores[i + 1]));
   }
+  bool grows = false, have_max = true;
+  float offset[2], sums[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float max = quad_max(fmaxf(slice_max[half][0], slice_max[half][1])) * scale_log2;
+    const bool row_grows = !(max <= rows.max[half]);
+    correction[half] = row_grows ? power_of_two(rows.max[half] - max) : 1.0f;
+    if (row_grows) rows.max[half] = max;
+    grows |= row_grows;
+    const bool sees_none = rows.max[half] == -INFINITY;
+    have_max &= !sees_none;
+    offset[half] = sees_none ? 0.0f : -rows.max[half];  // powers of -inf, not of NaN
+  }
+  exponentiate<T, Keys>(scores, p, scale_log2, offset, sums);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) rows.sum[half] = fmaf(rows.sum[half], correction[half], sums[half]);
+  rows.have_max = __all_sync(0xffffffffu, have_max);
   return __any_sync(0xffffffffu, grows);
 }
 
@@ -284,8 +309,11 @@ class AttentionConsumer {
     const auto step = [&](int slice, const std::uint32_t(&probabilities)[keys / 4], std::uint32_t(&next)[keys / 4]) {
       await_values(o, slice < last);
       if (corrects) rescale(o, correction);
-      hopper::barrier_wait(memory_.k_full(k_place_.stage), k_place_.parity);
+      RingPlace<Tile::stages> next_place = k_place_;
+      next_place.advance();
+      hopper::barrier_wait(memory_.k_full(next_place.stage), next_place.parity);
       wait_turn();
+      release_k();
       multiply_scores(scores);
       hopper::barrier_wait(memory_.v_full(v_place_.stage), v_place_.parity);
       multiply_values(probabilities, o);
@@ -294,11 +322,12 @@ class AttentionConsumer {
       corrects = weigh(place, slice - 1, scores, next, rows, correction);
     };
     const auto finish = [&](const std::uint32_t(&probabilities)[keys / 4]) {
-      if (thread_ == 0) hopper::barrier_arrive(memory_.q_empty(), rank_);
       await_values(o, last > 0);
       if (corrects) rescale(o, correction);
       hopper::barrier_wait(memory_.v_full(v_place_.stage), v_place_.parity);
       wait_turn();
+      release_k();
+      if (thread_ == 0) hopper::barrier_arrive(memory_.q_empty(), rank_);
       multiply_values(probabilities, o);
       pass_turn();
       await_values(o, true);
@@ -324,15 +353,48 @@ class AttentionConsumer {
     give_back(memory_.v_full(v_place_.stage), memory_.v_empty(v_place_.stage), v_place_);
   }
 
-  /// Behind the wait for a slice's scores: gives its keys back, and makes probabilities of the scores. Returns whether
-  /// older results are to be corrected.
+  /// Behind a turn's barrier, which all warps reach when they have weighed: until then one may need the keys again.
+  __device__ __forceinline__ void release_k() {
+    release(memory_.k_empty(k_place_.stage));
+    k_place_.advance();
+  }
+
+  /// Behind the wait for a slice's scores: makes probabilities of them. Returns whether older results are to be
+  /// corrected.
   __device__ __forceinline__ bool weigh(const AttentionPlace& place, int slice, float (&scores)[keys / 2],
                                         std::uint32_t (&p)[keys / 4], SoftmaxRows& rows, float (&correction)[2]) {
     hopper::pin(scores);
-    release(memory_.k_empty(k_place_.stage));
-    k_place_.advance();
     mask(place, slice, scores);
-    return exponentiate<T, keys>(scores, p, rows, shape_.scale_log2, correction);
+    if (rows.have_max) {
+      if (exponentiate_by_old_max<T, keys>(scores, p, rows, shape_.scale_log2)) return false;
+      multiply_again(scores);
+      mask(place, slice, scores);
+    }
+    return exponentiate_by_new_max<T, keys>(scores, p, rows, shape_.scale_log2, correction);
+  }
+
+  /// The scores once more, where they have become powers: by each warp for itself, from the same q and k.
+  __device__ __forceinline__ void multiply_again(float (&scores)[keys / 2]) const {
+#pragma unroll
+    for (float& score : scores) score = 0.0f;
+    const int swizzle = lane_ % 8;  // of the 16-byte chunks of a row
+    const std::uint32_t q = memory_.q() + (warpgroup_ * 64 + warp_ * 16 + lane_ % 16) * 128;
+    const std::uint32_t k = memory_.k(k_place_.stage) + (lane_ / 16 * 8 + lane_ % 8) * 128;
+#pragma unroll 1
+    for (int step = 0; step < Tile::head_dim / 16; ++step) {
+      const std::uint32_t half = step / 4 * Tile::half_bytes;
+      const int chunk = step % 4 * 2;
+      std::uint32_t a[4];
+      ldmatrix_x4(a, q + half + ((chunk + lane_ / 16) ^ swizzle) * 16);
+      const std::uint32_t b_column = k + half + ((chunk + lane_ / 8 % 2) ^ swizzle) * 16;
+#pragma unroll
+      for (int i = 0; i < keys / 16; ++i) {
+        std::uint32_t b[4];
+        ldmatrix_x4(b, b_column + i * 16 * 128);
+        mma_m16n8k16<T>(*reinterpret_cast<float(*)[4]>(scores + i * 8), a, b[0], b[1]);
+        mma_m16n8k16<T>(*reinterpret_cast<float(*)[4]>(scores + i * 8 + 4), a, b[2], b[3]);
+      }
+    }
   }
 
   /// Waits for all products, and gives back the values of the slice that was under way, if any was.

@@ -306,6 +306,30 @@ TEST_CASE("attention of keys that grow from tile to tile rescales what came befo
   check(shrinking);
 }
 
+// Hopper's kernel keeps a maximum until powers exceed 2^15, warp by warp, and then makes the slice's scores anew.
+TEST_CASE("attention of scores that outgrow what was seen is right, in all rows or in one") {
+  if (skip_without_device()) return;
+  for_types<__half, __nv_bfloat16>([&]<typename T>() {
+    for (const std::int64_t head_dim : {64, 128}) {
+      for (const bool causal : {false, true}) {
+        for (const std::int64_t every : {1, 37}) {
+          Problem<T> problem(
+              {.batch = 1, .seq = 300, .keys = 700, .heads = 2, .kv_heads = 1, .head_dim = head_dim, .causal = causal});
+          for (std::size_t i = 0; i < problem.k.size(); ++i) {
+            const double key = static_cast<double>(static_cast<std::int64_t>(i) / head_dim);
+            problem.k[i] = rounded<T>(to_double(problem.k[i]) * (700.0 - key) / 60.0);
+          }
+          for (std::size_t i = 0; i < problem.q.size(); ++i) {
+            const std::int64_t row = static_cast<std::int64_t>(i) / (2 * head_dim);
+            problem.q[i] = rounded<T>(to_double(problem.q[i]) * (row % every == 0 ? 1.0 : 0.01));
+          }
+          check(problem);
+        }
+      }
+    }
+  });
+}
+
 TEST_CASE("attention rows that see no key are 0") {
   if (skip_without_device()) return;
   for (const std::int64_t seq : {6, 70, 200}) {
