@@ -205,6 +205,7 @@ inline CUtensorMap output_map(DType dtype, void* base, std::int64_t rows, std::i
 struct BoxTarget {
   const CUtensorMap& map;
   int row, col;
+  bool once = false;  ///< will not be read soon
 };
 
 /// The thread of a consumer that starts stores, and waits for them.
@@ -367,7 +368,12 @@ class OutgoingBand {
       const int col = first_col_ + chunk * 32;
       if (col >= n_) break;
       const BoxTarget target = epilogue_.target(first_row_, col);
-      hopper::tma_store(target.map, target.row, target.col, staging_ + (chunk - first) * 32 / box_source * kBoxBytes);
+      const std::uint32_t box = staging_ + (chunk - first) * 32 / box_source * kBoxBytes;
+      if (target.once) {
+        hopper::tma_store_once(target.map, target.row, target.col, box);
+      } else {
+        hopper::tma_store(target.map, target.row, target.col, box);
+      }
     }
     hopper::tma_commit();
   }

@@ -215,6 +215,17 @@ __device__ __forceinline__ void tma_store(const CUtensorMap& map, int row, int c
                "r"(col), "r"(row), "r"(shared)
                : "memory");
 }
+/// The same for what will not be read soon: it is the first to leave L2.
+__device__ __forceinline__ void tma_store_once(const CUtensorMap& map, int row, int col, std::uint32_t shared) {
+  asm volatile(
+      "{\n"
+      ".reg .b64 policy;\n"
+      "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
+      "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group.L2::cache_hint [%0, {%1, %2}], [%3], policy;\n"
+      "}\n" ::"l"(reinterpret_cast<std::uint64_t>(&map)),
+      "r"(col), "r"(row), "r"(shared)
+      : "memory");
+}
 __device__ __forceinline__ void tma_commit() { asm volatile("cp.async.bulk.commit_group;\n" ::: "memory"); }
 /// Until shared memory has been read by all of the thread's groups.
 __device__ __forceinline__ void tma_wait_read() { asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory"); }

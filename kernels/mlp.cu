@@ -4,6 +4,7 @@
 #include "kernels/fused_cuda.h"
 #include "kernels/product.cuh"
 #include "kernels/silu.cuh"
+#include <cstdlib>
 
 namespace fusebench::kernels::cuda {
 namespace {
@@ -48,6 +49,7 @@ struct SwigluTile {
   CUtensorMap y;
   DeferredNorm norm;
   int dim;
+  bool once;
 
   __device__ Column column(int col) const { return col; }
   __device__ Row row(int row) const { return row_factor(norm, row, dim); }
@@ -60,7 +62,7 @@ struct SwigluTile {
     gate<T>(values, row, gated);
     place(own, gated);
   }
-  __device__ BoxTarget target(int row, int col) const { return {y, row, col / 2}; }
+  __device__ BoxTarget target(int row, int col) const { return {y, row, col / 2, once}; }
 };
 
 /// Row 2i of prepared [2 · hidden, k] is gate's row i, row 2i + 1 is up's.
@@ -80,7 +82,7 @@ void product_swiglu(const Exec& exec, ProductKernel product, DType dtype, const 
     const T* rows = static_cast<const T*>(a);
     const T* weights = static_cast<const T*>(prepared_weight);
     if (product.kernel == GemmKernel::hopper) {
-      const SwigluTile<T> tile{output_map(dtype, y, m, hidden), norm, static_cast<int>(k)};
+      const SwigluTile<T> tile{output_map(dtype, y, m, hidden), norm, static_cast<int>(k), std::getenv("FB_ONCE") != nullptr};
       return launch_hopper(exec, rows, weights, m, 2 * hidden, k, tile, product.part_sums);
     }
     require_no(norm);
