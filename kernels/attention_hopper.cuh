@@ -13,6 +13,9 @@
 // L2. Where neither goes, a block is alone. Of neighbouring rows, where the mask is causal, the upper twin leaves out a
 // slice that the lower one alone sees.
 //
+// A row's maximum is looked for in its first slice alone. Later ones' powers are relative to it until their sum says
+// that they grow too large; then the scores, which have become powers, are made anew.
+//
 // Slices are taken from the last one that a row of the tile sees down to the first, so that masks concern the first
 // ones taken alone. Keys beyond the last score -inf; TMA fills their v with zeros. A row that sees no key becomes 0.
 #pragma once
@@ -198,13 +201,19 @@ __device__ __forceinline__ void load_attention(const AttentionMemory<Tile> memor
 struct SoftmaxRows {
   float max[2] = {-INFINITY, -INFINITY};
   float sum[2] = {0.0f, 0.0f};  ///< over the thread's own columns
-  bool have_max = false;        ///< all rows of the warp
+  bool any_has_max = false;     ///< of the warp's rows: it has seen a key
 };
 
-/// C fragments of scores to A fragments of powers of two, relative to 2^-offset, and their sums.
+/// Which of a thread's two rows.
+struct RowChoice {
+  bool row[2];
+};
+
+/// C fragments of scores to A fragments of powers of two, relative to 2^-offset, of the chosen rows; and all sums.
 template <typename T, int Keys>
 __device__ __forceinline__ void exponentiate(const float (&scores)[Keys / 2], std::uint32_t (&p)[Keys / 4],
-                                             float scale_log2, const float (&offset)[2], float (&sums)[2]) {
+                                             float scale_log2, const float (&offset)[2], float (&sums)[2],
+                                             RowChoice chosen = {true, true}) {
   float sum[2][2] = {};  // two each, so that none waits for the other
 #pragma unroll
   for (int i = 0; i < Keys / 4; ++i) {
@@ -213,57 +222,67 @@ __device__ __forceinline__ void exponentiate(const float (&scores)[Keys / 2], st
     const float second = power_of_two(fmaf(scores[2 * i + 1], scale_log2, offset[half]));
     sum[half][0] += first;
     sum[half][1] += second;
-    p[i] = pack<T>(first, second);
+    if (chosen.row[half]) p[i] = pack<T>(first, second);
   }
 #pragma unroll
   for (int half = 0; half < 2; ++half) sums[half] = sum[half][0] + sum[half][1];
 }
 
-/// Relative to the maxima that the rows have, which nearly always will do: powers up to 2^15 are as good as those up to
-/// 1, and to look for greater scores would take a quarter of the time. False, and nothing changed but `p`, where the
-/// sums tell that a power is too large.
+/// Relative to the maxima that the rows have, which nearly always will do: to look for greater scores would take a
+/// quarter of the time. A row does not fit that has no maximum yet, or a sum over 2^15, fp16's greatest power of two,
+/// by which a sum bounds its powers; nothing of it is counted. Returns whether all rows of the warp fit.
 template <typename T, int Keys>
 __device__ __forceinline__ bool exponentiate_by_old_max(const float (&scores)[Keys / 2], std::uint32_t (&p)[Keys / 4],
-                                                        SoftmaxRows& rows, float scale_log2) {
+                                                        SoftmaxRows& rows, float scale_log2, RowChoice& misfits) {
   constexpr float kLargestSum = 0x1p15f;
-  const float offset[2] = {-rows.max[0], -rows.max[1]};
+  const float offset[2] = {-rows.max[0], -rows.max[1]};  // infinite where there is none: so is the sum, or it is NaN
   float sums[2];
   exponentiate<T, Keys>(scores, p, scale_log2, offset, sums);
-  const bool fits = sums[0] <= kLargestSum && sums[1] <= kLargestSum;
-  if (!__all_sync(0xffffffffu, fits)) return false;
-  rows.sum[0] += sums[0];
-  rows.sum[1] += sums[1];
-  return true;
+  if (__all_sync(0xffffffffu, sums[0] <= kLargestSum && sums[1] <= kLargestSum)) {
+    rows.sum[0] += sums[0];
+    rows.sum[1] += sums[1];
+    return true;
+  }
+  const unsigned quad = 0xfu << (threadIdx.x % 32 & ~3u);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    misfits.row[half] = (__ballot_sync(0xffffffffu, !(sums[half] <= kLargestSum)) & quad) != 0;
+    if (!misfits.row[half]) rows.sum[half] += sums[half];
+  }
+  return false;
 }
 
-/// Relative to the maxima of all that has been seen. What older results are to be multiplied by goes to `correction`;
-/// false where that is 1 for every row of the warp.
+/// The rows that did not fit, relative to the maxima of all that has been seen; the others' powers stay. What older
+/// results are to be multiplied by goes to `correction`; false where that is 1 for every row of the warp.
 template <typename T, int Keys>
 __device__ __forceinline__ bool exponentiate_by_new_max(const float (&scores)[Keys / 2], std::uint32_t (&p)[Keys / 4],
-                                                        SoftmaxRows& rows, float scale_log2, float (&correction)[2]) {
-  float slice_max[2][2] = {{-INFINITY, -INFINITY}, {-INFINITY, -INFINITY}};
+                                                        SoftmaxRows& rows, float scale_log2, RowChoice misfits,
+                                                        float (&correction)[2]) {
+  float slice_max[2][2] = {{-INFINITY, -INFINITY}, {-INFINITY, -INFINITY}};  // two each, as the sums
 #pragma unroll
   for (int i = 0; i < Keys / 2; i += 2) {
     float& max = slice_max[i / 2 % 2][i / 4 % 2];
     max = fmaxf(max, fmaxf(scores[i], scores[i + 1]));
   }
-  bool grows = false, have_max = true;
+  bool has_max = false, grows = false;
   float offset[2], sums[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const float max = quad_max(fmaxf(slice_max[half][0], slice_max[half][1])) * scale_log2;
-    const bool row_grows = !(max <= rows.max[half]);
+    const bool row_grows = misfits.row[half] && !(max <= rows.max[half]);
     correction[half] = row_grows ? power_of_two(rows.max[half] - max) : 1.0f;
     if (row_grows) rows.max[half] = max;
     grows |= row_grows;
     const bool sees_none = rows.max[half] == -INFINITY;
-    have_max &= !sees_none;
+    has_max |= !sees_none;
     offset[half] = sees_none ? 0.0f : -rows.max[half];  // powers of -inf, not of NaN
   }
-  exponentiate<T, Keys>(scores, p, scale_log2, offset, sums);
+  exponentiate<T, Keys>(scores, p, scale_log2, offset, sums, misfits);
 #pragma unroll
-  for (int half = 0; half < 2; ++half) rows.sum[half] = fmaf(rows.sum[half], correction[half], sums[half]);
-  rows.have_max = __all_sync(0xffffffffu, have_max);
+  for (int half = 0; half < 2; ++half) {
+    if (misfits.row[half]) rows.sum[half] = fmaf(rows.sum[half], correction[half], sums[half]);
+  }
+  rows.any_has_max = __any_sync(0xffffffffu, has_max);
   return __any_sync(0xffffffffu, grows);
 }
 
@@ -309,12 +328,12 @@ class AttentionConsumer {
     const auto step = [&](int slice, const std::uint32_t(&probabilities)[keys / 4], std::uint32_t(&next)[keys / 4]) {
       await_values(o, slice < last);
       if (corrects) rescale(o, correction);
-      RingPlace<Tile::stages> next_place = k_place_;
-      next_place.advance();
-      hopper::barrier_wait(memory_.k_full(next_place.stage), next_place.parity);
+      k_place_.advance();
+      hopper::barrier_wait(memory_.k_full(k_place_.stage), k_place_.parity);
       wait_turn();
-      release_k();
       multiply_scores(scores);
+      // By all warps: until the turn's barrier one may have needed the keys before these again.
+      release(memory_.k_empty(k_place_.stage == 0 ? Tile::stages - 1 : k_place_.stage - 1));
       hopper::barrier_wait(memory_.v_full(v_place_.stage), v_place_.parity);
       multiply_values(probabilities, o);
       pass_turn();
@@ -326,7 +345,8 @@ class AttentionConsumer {
       if (corrects) rescale(o, correction);
       hopper::barrier_wait(memory_.v_full(v_place_.stage), v_place_.parity);
       wait_turn();
-      release_k();
+      release(memory_.k_empty(k_place_.stage));
+      k_place_.advance();
       if (thread_ == 0) hopper::barrier_arrive(memory_.q_empty(), rank_);
       multiply_values(probabilities, o);
       pass_turn();
@@ -353,28 +373,24 @@ class AttentionConsumer {
     give_back(memory_.v_full(v_place_.stage), memory_.v_empty(v_place_.stage), v_place_);
   }
 
-  /// Behind a turn's barrier, which all warps reach when they have weighed: until then one may need the keys again.
-  __device__ __forceinline__ void release_k() {
-    release(memory_.k_empty(k_place_.stage));
-    k_place_.advance();
-  }
-
   /// Behind the wait for a slice's scores: makes probabilities of them. Returns whether older results are to be
   /// corrected.
   __device__ __forceinline__ bool weigh(const AttentionPlace& place, int slice, float (&scores)[keys / 2],
                                         std::uint32_t (&p)[keys / 4], SoftmaxRows& rows, float (&correction)[2]) {
     hopper::pin(scores);
     mask(place, slice, scores);
-    if (rows.have_max) {
-      if (exponentiate_by_old_max<T, keys>(scores, p, rows, shape_.scale_log2)) return false;
-      multiply_again(scores);
+    RowChoice misfits{true, true};
+    if (rows.any_has_max) {
+      if (exponentiate_by_old_max<T, keys>(scores, p, rows, shape_.scale_log2, misfits)) return false;
+      remake_scores(scores);
       mask(place, slice, scores);
     }
-    return exponentiate_by_new_max<T, keys>(scores, p, rows, shape_.scale_log2, correction);
+    return exponentiate_by_new_max<T, keys>(scores, p, rows, shape_.scale_log2, misfits, correction);
   }
 
-  /// The scores once more, where they have become powers: by each warp for itself, from the same q and k.
-  __device__ __forceinline__ void multiply_again(float (&scores)[keys / 2]) const {
+  /// Scores that have become powers, as wgmma left them, while it multiplies values: by each warp for itself, from the
+  /// q and k that are still there.
+  __device__ __forceinline__ void remake_scores(float (&scores)[keys / 2]) const {
 #pragma unroll
     for (float& score : scores) score = 0.0f;
     const int swizzle = lane_ % 8;  // of the 16-byte chunks of a row
@@ -395,6 +411,7 @@ class AttentionConsumer {
         mma_m16n8k16<T>(*reinterpret_cast<float(*)[4]>(scores + i * 8 + 4), a, b[2], b[3]);
       }
     }
+    hopper::fence_for_tma();  // which overwrites what has been read here by another path than wgmma's
   }
 
   /// Waits for all products, and gives back the values of the slice that was under way, if any was.

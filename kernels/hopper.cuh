@@ -204,7 +204,8 @@ __device__ __forceinline__ void tma_load_permuted(std::uint32_t shared, const CU
       : "memory");
 }
 
-/// Ordinary writes to shared memory, which TMA is to read next: each writer says this before the barrier between them.
+/// Ordinary writes to shared memory that TMA is to read next, or reads where it is to write: each thread says this before
+/// the barrier between them.
 __device__ __forceinline__ void fence_for_tma() { asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory"); }
 
 /// Copies a box from `shared` to (row, col) in the map's tensor; what lies outside is left out. A thread's stores form

@@ -271,24 +271,26 @@ TEST_CASE("attention keeps the order of blocks when k and v exceed L2", "[large]
 
 TEST_CASE("attention subtracts the row's maximum: logits of 60000 and -60000") {
   if (skip_without_device()) return;
-  const AttentionShape shape{.batch = 1, .seq = 5, .keys = 130, .heads = 2, .kv_heads = 2, .head_dim = 64};
-  for (const double sign : {1.0, -1.0}) {
-    for (const int step : {0, 1, 2}) {  // all keys alike; every third one 1 lower; every third one of the other sign
-      CAPTURE(sign, step);
-      Problem<__half> problem(shape);
-      problem.exact_scores = true;
-      std::fill(problem.q.begin(), problem.q.end(), rounded<__half>(0.0));
-      std::fill(problem.k.begin(), problem.k.end(), rounded<__half>(0.0));
-      for (std::size_t i = 0; i < problem.q.size(); i += 64) {
-        problem.q[i] = rounded<__half>(240.0);
-        problem.q[i + 40] = rounded<__half>(8.0);
+  for (const std::int64_t keys : {129, 130}) {  // of the last slice one has the other sign, or one of two
+    const AttentionShape shape{.batch = 1, .seq = 5, .keys = keys, .heads = 2, .kv_heads = 2, .head_dim = 64};
+    for (const double sign : {1.0, -1.0}) {
+      for (const int step : {0, 1, 2}) {  // all keys alike; every third one 1 lower; every third one of the other sign
+        CAPTURE(sign, step);
+        Problem<__half> problem(shape);
+        problem.exact_scores = true;
+        std::fill(problem.q.begin(), problem.q.end(), rounded<__half>(0.0));
+        std::fill(problem.k.begin(), problem.k.end(), rounded<__half>(0.0));
+        for (std::size_t i = 0; i < problem.q.size(); i += 64) {
+          problem.q[i] = rounded<__half>(240.0);
+          problem.q[i + 40] = rounded<__half>(8.0);
+        }
+        for (std::size_t i = 0, key = 0; i < problem.k.size(); i += 64, ++key) {
+          const bool third = key % 3 == 0;
+          problem.k[i] = rounded<__half>(step == 2 && third ? -sign * 2000.0 : sign * 2000.0);
+          problem.k[i + 40] = rounded<__half>(step == 1 && third ? -1.0 : 0.0);
+        }
+        check(problem);
       }
-      for (std::size_t i = 0, key = 0; i < problem.k.size(); i += 64, ++key) {
-        const bool third = key % 3 == 0;
-        problem.k[i] = rounded<__half>(step == 2 && third ? -sign * 2000.0 : sign * 2000.0);
-        problem.k[i + 40] = rounded<__half>(step == 1 && third ? -1.0 : 0.0);
-      }
-      check(problem);
     }
   }
 }
@@ -306,28 +308,41 @@ TEST_CASE("attention of keys that grow from tile to tile rescales what came befo
   check(shrinking);
 }
 
-// Hopper's kernel keeps a maximum until powers exceed 2^15, warp by warp, and then makes the slice's scores anew.
+// Hopper's kernel keeps a row's maximum until a slice's sum of powers exceeds 2^15, and then makes the scores anew.
 TEST_CASE("attention of scores that outgrow what was seen is right, in all rows or in one") {
   if (skip_without_device()) return;
-  for_types<__half, __nv_bfloat16>([&]<typename T>() {
-    for (const std::int64_t head_dim : {64, 128}) {
+  const auto check_growing = [](AttentionShape shape, std::int64_t every) {
+    for_types<__half, __nv_bfloat16>([&]<typename T>() {
+      Problem<T> problem(shape);
+      const std::int64_t d = shape.head_dim;
+      for (std::size_t i = 0; i < problem.k.size(); ++i) {  // from the last key to the first, as slices are taken
+        const std::int64_t key = static_cast<std::int64_t>(i) / d / shape.kv_heads % shape.keys;
+        problem.k[i] = rounded<T>(to_double(problem.k[i]) * static_cast<double>(shape.keys - key) / 60.0);
+      }
+      for (std::size_t i = 0; i < problem.q.size(); ++i) {
+        const std::int64_t row = static_cast<std::int64_t>(i) / d / shape.heads;
+        problem.q[i] = rounded<T>(to_double(problem.q[i]) * (row % every == 0 ? 1.0 : 0.01));
+      }
+      check(problem);
+    });
+  };
+  for (const std::int64_t head_dim : {64, 128}) {
+    for (const std::int64_t every : {1, 37}) {
       for (const bool causal : {false, true}) {
-        for (const std::int64_t every : {1, 37}) {
-          Problem<T> problem(
-              {.batch = 1, .seq = 300, .keys = 700, .heads = 2, .kv_heads = 1, .head_dim = head_dim, .causal = causal});
-          for (std::size_t i = 0; i < problem.k.size(); ++i) {
-            const double key = static_cast<double>(static_cast<std::int64_t>(i) / head_dim);
-            problem.k[i] = rounded<T>(to_double(problem.k[i]) * (700.0 - key) / 60.0);
-          }
-          for (std::size_t i = 0; i < problem.q.size(); ++i) {
-            const std::int64_t row = static_cast<std::int64_t>(i) / (2 * head_dim);
-            problem.q[i] = rounded<T>(to_double(problem.q[i]) * (row % every == 0 ? 1.0 : 0.01));
-          }
-          check(problem);
+        for (const auto& [seq, kv_heads] : {std::pair{300, 1}, {256, 2}, {300, 2}}) {  // twins of heads, rows, none
+          check_growing({.batch = 1,
+                         .seq = seq,
+                         .keys = 700,
+                         .heads = 2,
+                         .kv_heads = kv_heads,
+                         .head_dim = head_dim,
+                         .causal = causal},
+                        every);
         }
       }
     }
-  });
+    check_growing({.batch = 1, .seq = 65, .keys = 300, .heads = 300, .kv_heads = 150, .head_dim = head_dim}, 1);
+  }
 }
 
 TEST_CASE("attention rows that see no key are 0") {
