@@ -594,6 +594,7 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
     for (int slice = 0; slice < slices; ++slice, place.advance()) {
       if (thread >= 32) continue;
       hopper::barrier_wait(ring.full(place.stage), place.parity);
+      __syncwarp();
       release(place.stage);
     }
     hopper::named_sync(1 + warpgroup, 128);
