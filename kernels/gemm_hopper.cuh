@@ -72,7 +72,8 @@ struct HopperTile {
   static constexpr int bands = m / 64 / readers;            ///< of 64 rows, a consumer's
   static constexpr int threads = 128 * (1 + consumers);
   static constexpr int a_bytes = m * k * 2, weight_bytes = n * k * 2, stage_bytes = a_bytes + weight_bytes;
-  static constexpr int staged_columns = std::min(n, by_turns ? 64 : 128);         ///< what the stages leave room for
+  static constexpr int staged_columns =
+      std::min(n, by_turns ? 64 : 128);  ///< of a tile's, what the stages leave room for
   static constexpr int staging_bytes = staged_columns / kBoxColumns * kBoxBytes;  ///< a consumer's
   static constexpr int staging_offset = stages * stage_bytes;
   static constexpr int barriers_offset = staging_offset + consumers * staging_bytes;
@@ -904,20 +905,22 @@ struct ChosenPlan {
   HopperPlan plan;
 };
 
-/// That whose busiest pair is expected to be done first.
-inline ChosenPlan choose_plan(std::int64_t m, std::int64_t n, std::int64_t k, int most_parts) {
-  const std::array costed{
-      cheapest_plan<HopperTurnTile>(m, n, k, most_parts), cheapest_plan<HopperLargeTile>(m, n, k, most_parts),
-      cheapest_plan<HopperPartTile>(m, n, k, most_parts), cheapest_plan<HopperMediumPartTile>(m, n, k, most_parts),
-      cheapest_plan<HopperSmallPartTile>(m, n, k, most_parts)};
-  const auto best = std::ranges::min_element(costed, {}, &CostedPlan::cost);
-  return {static_cast<HopperTileKind>(best - costed.begin()), best->plan};
-}
-
-/// Into how many parts k may be split at most.
-inline int most_parts(std::int64_t k, bool has_part_sums) {
+/// That whose busiest pair is expected to be done first; of equals the first one here.
+inline ChosenPlan choose_plan(std::int64_t m, std::int64_t n, std::int64_t k, bool has_part_sums) {
   const std::int64_t slices = slices_of<HopperPartTile>(k);
-  return has_part_sums ? static_cast<int>(std::min<std::int64_t>({kMaxParts, slices, pairs()})) : 1;
+  const int most_parts = has_part_sums ? static_cast<int>(std::min<std::int64_t>({kMaxParts, slices, pairs()})) : 1;
+  struct Candidate {
+    HopperTileKind tile;
+    CostedPlan costed;
+  };
+  using enum HopperTileKind;
+  const std::array candidates{Candidate{turns, cheapest_plan<HopperTurnTile>(m, n, k, most_parts)},
+                              Candidate{large, cheapest_plan<HopperLargeTile>(m, n, k, most_parts)},
+                              Candidate{part, cheapest_plan<HopperPartTile>(m, n, k, most_parts)},
+                              Candidate{medium_part, cheapest_plan<HopperMediumPartTile>(m, n, k, most_parts)},
+                              Candidate{small_part, cheapest_plan<HopperSmallPartTile>(m, n, k, most_parts)}};
+  const Candidate& best = *std::ranges::min_element(candidates, {}, [](const Candidate& c) { return c.costed.cost; });
+  return {best.tile, best.costed.plan};
 }
 
 /// By the plan that is expected to be done first. k is split where there is memory for `part_sums`, and all parts have
@@ -926,7 +929,7 @@ template <typename T, typename Epilogue>
 void launch_hopper(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
                    const Epilogue& epilogue, void* part_sums = nullptr) {
   if (std::max(m, n) > kHopperExtent) throw std::invalid_argument("the Hopper product takes m and n up to 2^31 - 513");
-  const ChosenPlan chosen = choose_plan(m, n, k, most_parts(k, part_sums != nullptr));
+  const ChosenPlan chosen = choose_plan(m, n, k, part_sums != nullptr);
   const auto launch = [&]<typename Tile>() {
     HopperPlan plan = chosen.plan;
     plan.rows = choose_rows<Tile>(m, k, plan);

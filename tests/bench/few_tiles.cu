@@ -105,7 +105,8 @@ void launch_fused(GemmKernel gemm, Task task, Buffers& of) {
 
 void compare(Task task, Device& device, DeviceBuffer<char>& flushed) {
   Buffers of(task);
-  std::vector<Contender> contenders{{"empty launch", [] { empty<<<132, 384>>>(); }}};
+  std::vector<Contender> contenders{
+      {"empty launch", [] { empty<<<static_cast<unsigned>(multiprocessors()), 384>>>(); }}};
   add_plan<HopperLargeTile>(contenders, "256 together", task, of, false, 1);
   add_plan<HopperTurnTile>(contenders, "192, 128 by turns", task, of, false, 1);
   for (const bool beside : {false, true}) {

@@ -1,6 +1,6 @@
 // bench_gemm_tiles: tiles of the Hopper product against each other, against cuBLAS's first choice and the best of its
 // heuristics, and with the epilogues of the block, on the products of the seed's block under sustained load. With any
-// argument each is launched once, for ncu. What to choose in launch_hopper is seen here; what users see is in the
+// argument each is launched once, for ncu. What to choose in choose_plan is seen here; what users see is in the
 // sweeps.
 #include <cublas_v2.h>
 

@@ -202,7 +202,7 @@ TEST_CASE("a Hopper product sums the squares of what it stores") {
     }
     // Tiles are those of 132 multiprocessors.
     check_residual_squares<T>(2300, 5120, 40);   // wide and narrow tiles, a second group of rows
-    check_residual_squares<T>(129, 42208, 136);  // four a cluster
+    check_residual_squares<T>(129, 42208, 136);  // four a pair
     check_residual_squares<T>(66, 12704, 7616);  // 119 slices
     check_residual_squares<T>(300, 4128, 72, true);
   });
@@ -210,11 +210,9 @@ TEST_CASE("a Hopper product sums the squares of what it stores") {
 
 TEST_CASE("a Hopper product sums squares in every tile") {
   if (skip_without_hopper()) return;
-  DeviceBuffer<float> sums(kernels::part_sums_bytes(kernels::multiprocessors(), 1, 1) / sizeof(float));
-  for (const HopperCase& c : hopper_cases()) {
-    const kernels::ProductKernel with{GemmKernel::hopper, c.parts > 1 ? sums.data() : nullptr};
+  for_hopper_cases([](const HopperCase& c, kernels::ProductKernel with) {
     for_types<__half, __nv_bfloat16>([&]<typename T>() { check_residual_squares<T>(c.m, c.n, c.k, false, with); });
-  }
+  });
 }
 
 TEST_CASE("a deferred norm multiplies the rows of a Hopper product") {

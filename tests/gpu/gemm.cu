@@ -35,6 +35,19 @@ constexpr bool is_hopper = requires {
   Tile::consumers;
 };
 
+/// f.operator()<Tile>() for each tile on parts of k.
+template <typename F>
+void for_part_tiles(F&& f) {
+  for_types<HopperPartTile, HopperMediumPartTile, HopperSmallPartTile>(f);
+}
+
+/// For each of the Hopper product's.
+template <typename F>
+void for_hopper_tiles(F&& f) {
+  for_types<HopperLargeTile, HopperTurnTile>(f);
+  for_part_tiles(f);
+}
+
 /// Wide columns of tiles alone, narrow ones alone, and some of each.
 template <typename Tile>
 std::vector<ColumnPlan> column_plans(std::int64_t n) {
@@ -225,25 +238,22 @@ TEST_CASE("a few rows on many columns are right") {
 
 TEST_CASE("a Hopper product is right with every number of slices, on full tiles and others") {
   if (skip_without_hopper()) return;
-  for_types<HopperLargeTile, HopperTurnTile, HopperPartTile, HopperMediumPartTile, HopperSmallPartTile>(
-      [&]<typename Tile>() {
-        check_pipeline<Tile, true>();
-        check_edges<Tile, true>();
-        for (std::int64_t k = 8; k <= 2 * Tile::k; k += 8) check_both_types<Tile, true>(17, 96, k);
-      });
+  for_hopper_tiles([&]<typename Tile>() {
+    check_pipeline<Tile, true>();
+    check_edges<Tile, true>();
+    for (std::int64_t k = 8; k <= 2 * Tile::k; k += 8) check_both_types<Tile, true>(17, 96, k);
+  });
 }
 
 TEST_CASE("a Hopper product is right from wave to wave, with the ring at every place") {
   if (skip_without_hopper()) return;
-  for_types<HopperLargeTile, HopperTurnTile, HopperPartTile, HopperMediumPartTile, HopperSmallPartTile>(
-      [&]<typename Tile>() {
-        // A second group of rows, a last block with one row, and three rounds.
-        const std::int64_t m = 2048 + Tile::m + 1, n = 17 * Tile::n + kPermutedRows;
-        check_both_types<Tile, true>(m, n, 24);
-        check_product<Tile, true, __half>(m, n, (Tile::stages + 1) * Tile::k);
-        check_product<Tile, true, __half>(Tile::m + 1, 3 * Tile::n + kPermutedRows,
-                                          8192);  // rows too long to stay in L2
-      });
+  for_hopper_tiles([&]<typename Tile>() {
+    // A second group of rows, a last block with one row, and three rounds.
+    const std::int64_t m = 2048 + Tile::m + 1, n = 17 * Tile::n + kPermutedRows;
+    check_both_types<Tile, true>(m, n, 24);
+    check_product<Tile, true, __half>(m, n, (Tile::stages + 1) * Tile::k);
+    check_product<Tile, true, __half>(Tile::m + 1, 3 * Tile::n + kPermutedRows, 8192);  // rows too long to stay in L2
+  });
 }
 
 TEST_CASE("a Hopper product is right over many tiles of each block, for both of its consumers") {
@@ -269,27 +279,26 @@ TEST_CASE("a Hopper product does not depend on what a stage held beyond its rows
     const std::vector<__half> a = draw<__half>(m * k, 1);
     const DeviceBuffer<__half> device_a(a);
     const Product expected = product(a, weight, m, n, k);
-    for_types<HopperLargeTile, HopperTurnTile, HopperPartTile, HopperMediumPartTile, HopperSmallPartTile>(
-        [&]<typename Tile>() {
-          const auto launch = [&](const DeviceBuffer<__half>& rows, const DeviceBuffer<__half>& columns,
-                                  std::int64_t count, const HopperPlan& plan) {
-            DeviceBuffer<__half> c(count * n);
-            launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, rows.data(), columns.data(), count, n, k,
-                                      PlainTile{output_map(DType::fp16, c.data(), count, n)}, plan);
-            return c.read();
-          };
-          for (const HopperPlan& plan : plans<Tile>(m, n, k)) {
-            CAPTURE(m, Tile::n, plan.columns.wide, plan.columns.narrow, plan.beside, plan.parts);
-            launch(nans, nans, n, {.columns = columns_of<Tile>(n, kernels::ceil_div<std::int64_t>(n, Tile::n))});
-            CHECK(mismatch(launch(device_a, device_weight, m, plan), expected.value, expected.slack) == "");
-          }
-        });
+    for_hopper_tiles([&]<typename Tile>() {
+      const auto launch = [&](const DeviceBuffer<__half>& rows, const DeviceBuffer<__half>& columns, std::int64_t count,
+                              const HopperPlan& plan) {
+        DeviceBuffer<__half> c(count * n);
+        launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, rows.data(), columns.data(), count, n, k,
+                                  PlainTile{output_map(DType::fp16, c.data(), count, n)}, plan);
+        return c.read();
+      };
+      for (const HopperPlan& plan : plans<Tile>(m, n, k)) {
+        CAPTURE(m, Tile::n, plan.columns.wide, plan.columns.narrow, plan.beside, plan.parts);
+        launch(nans, nans, n, {.columns = columns_of<Tile>(n, kernels::ceil_div<std::int64_t>(n, Tile::n))});
+        CHECK(mismatch(launch(device_a, device_weight, m, plan), expected.value, expected.slack) == "");
+      }
+    });
   }
 }
 
 TEST_CASE("a Hopper product is right where pairs of blocks have parts of k", "[large]") {
   if (skip_without_hopper()) return;
-  for_types<HopperPartTile, HopperMediumPartTile, HopperSmallPartTile>([&]<typename Tile>() {
+  for_part_tiles([&]<typename Tile>() {
     for (const int parts : kParts) {  // each of as many slices as the pipeline's borders are, or of one less
       for (const int slices : {1, Tile::stages - 1, Tile::stages, Tile::stages + 1, 2 * Tile::stages + 1}) {
         for (const int fewer : {0, 1}) {
@@ -325,7 +334,7 @@ TEST_CASE("a Hopper product with parts of k gives the same bits whichever part c
   if (skip_without_hopper()) return;
   const std::int64_t m = 256, n = 1024, k = 4096;
   const DeviceBuffer<__half> a(draw<__half>(m * k, 1)), weight(draw<__half>(n * k, 2));
-  for_types<HopperPartTile, HopperMediumPartTile, HopperSmallPartTile>([&]<typename Tile>() {
+  for_part_tiles([&]<typename Tile>() {
     for (const HopperPlan& plan : plans<Tile>(m, n, k)) {
       if (plan.parts == 1) continue;
       CAPTURE(plan.columns.wide, plan.columns.narrow, plan.beside, plan.parts);

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "kernels/fused.h"
 #include "kernels/gemm_hopper.cuh"
 #include "tests/catch.h"
 #include "tests/gpu/device.h"
@@ -16,7 +17,7 @@ struct HopperCase {
   std::int64_t m, n, k;  ///< n is that of 4 and more heads of 128
 };
 
-/// With memory for part sums where there are parts. The plans are those of 132 multiprocessors.
+/// The plans are those of 132 multiprocessors.
 inline std::array<HopperCase, 9> hopper_cases() {
   using enum kernels::cuda::HopperTileKind;
   return {{
@@ -35,10 +36,19 @@ inline std::array<HopperCase, 9> hopper_cases() {
 /// Whether the case is what it says, checked where the device is as large as that.
 inline void check_chosen(const HopperCase& c) {
   if (kernels::multiprocessors() != 132) return;
-  const kernels::cuda::ChosenPlan chosen =
-      kernels::cuda::choose_plan(c.m, c.n, c.k, kernels::cuda::most_parts(c.k, c.parts > 1));
+  const kernels::cuda::ChosenPlan chosen = kernels::cuda::choose_plan(c.m, c.n, c.k, c.parts > 1);
   CAPTURE(c.m, c.n, c.k, static_cast<int>(chosen.tile), chosen.plan.beside, chosen.plan.parts);
   CHECK((chosen.tile == c.tile && chosen.plan.beside == c.beside && chosen.plan.parts == c.parts));
+}
+
+/// f(case, kernel) for each case, whose kernel has memory for part sums where there are parts.
+template <typename F>
+void for_hopper_cases(F&& f) {
+  DeviceBuffer<float> sums(kernels::part_sums_bytes(kernels::multiprocessors(), 1, 1) / sizeof(float));
+  for (const HopperCase& c : hopper_cases()) {
+    check_chosen(c);
+    f(c, kernels::ProductKernel{kernels::GemmKernel::hopper, c.parts > 1 ? sums.data() : nullptr});
+  }
 }
 
 }  // namespace fusebench::testing

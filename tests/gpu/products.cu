@@ -345,10 +345,7 @@ TEST_CASE("product_rope of the Hopper kernel rotates and appends where rows are 
 
 TEST_CASE("Hopper products agree with the portable ones in every tile") {
   if (skip_without_hopper()) return;
-  DeviceBuffer<float> sums(kernels::part_sums_bytes(kernels::multiprocessors(), 1, 1) / sizeof(float));
-  for (const HopperCase& c : hopper_cases()) {
-    check_chosen(c);
-    const ProductKernel with{GemmKernel::hopper, c.parts > 1 ? sums.data() : nullptr};
+  for_hopper_cases([](const HopperCase& c, ProductKernel with) {
     for_types<__half, __nv_bfloat16>([&]<typename T>() {
       check_residual_agrees<T>(c.m, c.n, c.k, with);
       check_swiglu_agrees<T>(c.m, c.n / 2, c.k, with);
@@ -356,7 +353,7 @@ TEST_CASE("Hopper products agree with the portable ones in every tile") {
         check_rope_agrees<T>({1, c.m, 0, c.k, c.n / 128 - 2, 1, 128}, pairing, with);
       }
     });
-  }
+  });
 }
 
 // The tiles named are those of 132 multiprocessors.
