@@ -117,7 +117,7 @@ struct PartSums {
 struct HopperPlan {
   ColumnPlan columns;  ///< of pairs, where their tiles lie beside each other
   RowPlan rows = {};
-  bool beside = false;  ///< a pair's tiles lie beside each other; not for tiles by turns
+  bool beside = false;  ///< a pair's tiles lie beside each other
   int parts = 1;  ///< of k, up to the slices; more than one only where Tile::has_parts, whose pairs have one tile each
   PartSums part_sums = {};
 };
@@ -132,7 +132,7 @@ struct Member {
       : plan(of),
         side(static_cast<int>(hopper::cluster_rank())),
         part(Tile::has_parts ? static_cast<int>(blockIdx.x) / kPair % of.parts : 0) {}
-  __device__ __forceinline__ bool beside() const { return !Tile::by_turns && plan.beside; }
+  __device__ __forceinline__ bool beside() const { return plan.beside; }
   __device__ __forceinline__ int parts() const { return Tile::has_parts ? plan.parts : 1; }
   __device__ __forceinline__ int first_slice(int slices) const { return part * slices / parts(); }
   __device__ __forceinline__ int slices(int of) const { return (part + 1) * of / parts() - first_slice(of); }
@@ -206,7 +206,6 @@ inline CUtensorMap output_map(DType dtype, void* base, std::int64_t rows, std::i
 struct BoxTarget {
   const CUtensorMap& map;
   int row, col;
-  bool once = false;  ///< will not be read soon
 };
 
 /// The thread of a consumer that starts stores, and waits for them.
@@ -225,6 +224,8 @@ constexpr bool sums_squares = requires(const Epilogue& epilogue, const typename 
 ///   while those are staged. One, and none ahead, where accumulators leave no room,
 /// - `kFetchesEarly`: whether the first are read while the last products are under way. Not where `row` waits for
 ///   memory: that would hold up a stage.
+/// - `kStreams`: whether the weight and the results leave L2 first, so that rows of a stay. For results that no kernel
+///   finds in L2 anyhow; where these alone, or the weight alone, leave first, more is read,
 /// - `kOutputs`: how many results eight columns of the product become, 8 or 4,
 /// - `put(row, column, operands, values, own, place)`: calls place(at, results) with arrays of 4 or 8 neighbouring
 ///   results. Places are counted from the staging buffer's first, 32 to a box, and `own` is where this thread's would
@@ -370,8 +371,8 @@ class OutgoingBand {
       if (col >= n_) break;
       const BoxTarget target = epilogue_.target(first_row_, col);
       const std::uint32_t box = staging_ + (chunk - first) * 32 / box_source * kBoxBytes;
-      if (target.once) {
-        hopper::tma_store_once(target.map, target.row, target.col, box);
+      if constexpr (Epilogue::kStreams) {
+        hopper::tma_store(target.map, target.row, target.col, box, hopper::evict_first());
       } else {
         hopper::tma_store(target.map, target.row, target.col, box);
       }
@@ -432,7 +433,7 @@ struct OperandMaps {
 
 /// A tile's slices on their way in. Of what a pair shares either block loads a half, for both; what lies wholly outside
 /// is not loaded.
-template <typename Tile>
+template <typename Tile, bool Streams>
 class IncomingTile {
  public:
   __device__ IncomingTile(const Ring<Tile> ring, const OperandMaps& maps, int m, int n, Member<Tile> member,
@@ -453,9 +454,14 @@ class IncomingTile {
     hopper::barrier_arrive_expect(ring_.full(stage), (rows_ + columns_) * Tile::k * 2);
     const int part = member_.beside() ? 0 : member_.side * box_columns_;
     if (part >= columns_) return;
-    hopper::tma_load_permuted(ring_.weight(stage) + part * Tile::k * 2, weight_map_, slice * Tile::k,
-                              (tile_.col + part) / kPermutedRows, ring_.full(stage),
-                              member_.beside() ? 1 << member_.side : kBoth);
+    const std::uint32_t box = ring_.weight(stage) + part * Tile::k * 2, barrier = ring_.full(stage);
+    const int col = (tile_.col + part) / kPermutedRows;
+    const std::uint16_t ranks = member_.beside() ? 1 << member_.side : kBoth;
+    if constexpr (Streams) {
+      hopper::tma_load_permuted(box, weight_map_, slice * Tile::k, col, barrier, ranks, hopper::evict_first());
+    } else {
+      hopper::tma_load_permuted(box, weight_map_, slice * Tile::k, col, barrier, ranks);
+    }
   }
 
   __device__ __forceinline__ void load_a(int stage, int slice) const {
@@ -480,14 +486,14 @@ class IncomingTile {
 
 /// Neighbouring columns, unless on parts of k, begin `spread` slices apart, and go on from the last slice to the first.
 /// The weight is nothing that a predecessor writes, so that the first stages' part of it need not wait.
-template <typename Tile>
+template <bool Streams, typename Tile>
 __device__ __forceinline__ void produce(const Ring<Tile> ring, const OperandMaps& maps, TileSchedule<Tile> schedule,
                                         int m, int n, int slices, int spread, Member<Tile> member) {
   const int first = member.first_slice(slices), count = member.slices(slices);
   RingPlace<Tile::stages> place;
   int sent = min(count, Tile::stages);  // slices of the first tile whose weight has been sent for
   for (TilePlace tile; schedule.take(tile); sent = 0) {
-    const IncomingTile<Tile> incoming(ring, maps, m, n, member, tile);
+    const IncomingTile<Tile, Streams> incoming(ring, maps, m, n, member, tile);
     const int begin = Tile::has_parts ? 0 : tile.columns_before * spread % count;
     const auto slice_of = [&](int i) { return first + (begin + i < count ? begin + i : begin + i - count); };
     if (sent > 0) {
@@ -712,7 +718,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
   const TileSchedule<Tile> schedule(share_of(ring, m, member), member);
   if (warp < 4) {
     hopper::shrink_registers<hopper::kLoadingRegisters>();
-    if (threadIdx.x == 0) produce(ring, maps, schedule, m, n, slices, spread, member);
+    if (threadIdx.x == 0) produce<Epilogue::kStreams != 0>(ring, maps, schedule, m, n, slices, spread, member);
   } else {
     hopper::grow_registers<hopper::kComputingRegisters>();
     hopper::wait_for_predecessor();
@@ -817,7 +823,6 @@ void require(const HopperPlan& plan, std::int64_t m, std::int64_t k) {
   if (plan.rows.arrivals != nullptr && (plan.parts > 1 || plan.beside || !can_halve_rows<Tile>(m, plan.columns))) {
     throw std::invalid_argument("rows of tiles that cannot be halved");
   }
-  if (plan.beside && Tile::by_turns) throw std::invalid_argument("tiles by turns lie above each other");
   if (plan.parts == 1) return;
   const bool can_split = Tile::has_parts && plan.parts > 1 && plan.parts <= slices_of<Tile>(k);
   if (!can_split || tiles * kPair * Tile::consumers > kPartCounters || plan.part_sums.sums == nullptr) {
@@ -886,7 +891,6 @@ template <typename Tile>
 CostedPlan cheapest_plan(std::int64_t m, std::int64_t n, std::int64_t k, int most_parts) {
   CostedPlan best{{}, std::numeric_limits<double>::infinity()};
   for (const bool beside : {false, true}) {
-    if (beside && Tile::by_turns) break;
     const std::int64_t fewest = tall_tiles<Tile>(m, beside) * ceil_div<std::int64_t>(n, Tile::n * (beside ? kPair : 1));
     for (int parts = 1; parts <= (Tile::has_parts ? most_parts : 1); ++parts) {
       if (Tile::has_parts && fewest * parts > pairs()) break;  // nor will more; columns need no weighing

@@ -194,6 +194,14 @@ __device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap
       : "memory");
 }
 
+/// A policy for L2: what is copied with it leaves before all else. `volatile`, so that it is made where it is used: it
+/// would take two registers from a kernel's beginning to its end.
+__device__ __forceinline__ std::uint64_t evict_first() {
+  std::uint64_t policy;
+  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;\n" : "=l"(policy));
+  return policy;
+}
+
 /// The same for a map of five dimensions, from (x, 0, 0, 0, v) on.
 __device__ __forceinline__ void tma_load_permuted(std::uint32_t shared, const CUtensorMap& map, int x, int v,
                                                   std::uint32_t barrier, std::uint16_t ranks) {
@@ -203,9 +211,17 @@ __device__ __forceinline__ void tma_load_permuted(std::uint32_t shared, const CU
       "l"(reinterpret_cast<std::uint64_t>(&map)), "r"(x), "r"(0), "r"(v), "r"(barrier), "h"(ranks)
       : "memory");
 }
+__device__ __forceinline__ void tma_load_permuted(std::uint32_t shared, const CUtensorMap& map, int x, int v,
+                                                  std::uint32_t barrier, std::uint16_t ranks, std::uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint"
+      " [%0], [%1, {%2, %3, %3, %3, %4}], [%5], %6, %7;\n" ::"r"(shared),
+      "l"(reinterpret_cast<std::uint64_t>(&map)), "r"(x), "r"(0), "r"(v), "r"(barrier), "h"(ranks), "l"(policy)
+      : "memory");
+}
 
-/// Ordinary writes to shared memory that TMA is to read next, or reads where it is to write: each thread says this before
-/// the barrier between them.
+/// Ordinary writes to shared memory that TMA is to read next, or reads where it is to write: each thread says this
+/// before the barrier between them.
 __device__ __forceinline__ void fence_for_tma() { asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory"); }
 
 /// Copies a box from `shared` to (row, col) in the map's tensor; what lies outside is left out. A thread's stores form
@@ -216,16 +232,12 @@ __device__ __forceinline__ void tma_store(const CUtensorMap& map, int row, int c
                "r"(col), "r"(row), "r"(shared)
                : "memory");
 }
-/// The same for what will not be read soon: it is the first to leave L2.
-__device__ __forceinline__ void tma_store_once(const CUtensorMap& map, int row, int col, std::uint32_t shared) {
-  asm volatile(
-      "{\n"
-      ".reg .b64 policy;\n"
-      "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
-      "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group.L2::cache_hint [%0, {%1, %2}], [%3], policy;\n"
-      "}\n" ::"l"(reinterpret_cast<std::uint64_t>(&map)),
-      "r"(col), "r"(row), "r"(shared)
-      : "memory");
+__device__ __forceinline__ void tma_store(const CUtensorMap& map, int row, int col, std::uint32_t shared,
+                                          std::uint64_t policy) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group.L2::cache_hint [%0, {%1, %2}], [%3], %4;\n" ::"l"(
+                   reinterpret_cast<std::uint64_t>(&map)),
+               "r"(col), "r"(row), "r"(shared), "l"(policy)
+               : "memory");
 }
 __device__ __forceinline__ void tma_commit() { asm volatile("cp.async.bulk.commit_group;\n" ::: "memory"); }
 /// Until shared memory has been read by all of the thread's groups.

@@ -4,7 +4,6 @@
 #include "kernels/fused_cuda.h"
 #include "kernels/product.cuh"
 #include "kernels/silu.cuh"
-#include <cstdlib>
 
 namespace fusebench::kernels::cuda {
 namespace {
@@ -44,12 +43,11 @@ struct SwigluTile {
   using Column = int;
   using Row = float;  ///< its factor
   struct Operands {};
-  enum { kFetchedChunks = 1, kFetchesEarly = false, kOutputs = 4 };
+  enum { kFetchedChunks = 1, kFetchesEarly = false, kStreams = true, kOutputs = 4 };
 
   CUtensorMap y;
   DeferredNorm norm;
   int dim;
-  bool once;
 
   __device__ Column column(int col) const { return col; }
   __device__ Row row(int row) const { return row_factor(norm, row, dim); }
@@ -62,7 +60,7 @@ struct SwigluTile {
     gate<T>(values, row, gated);
     place(own, gated);
   }
-  __device__ BoxTarget target(int row, int col) const { return {y, row, col / 2, once}; }
+  __device__ BoxTarget target(int row, int col) const { return {y, row, col / 2}; }
 };
 
 /// Row 2i of prepared [2 · hidden, k] is gate's row i, row 2i + 1 is up's.
@@ -82,7 +80,7 @@ void product_swiglu(const Exec& exec, ProductKernel product, DType dtype, const 
     const T* rows = static_cast<const T*>(a);
     const T* weights = static_cast<const T*>(prepared_weight);
     if (product.kernel == GemmKernel::hopper) {
-      const SwigluTile<T> tile{output_map(dtype, y, m, hidden), norm, static_cast<int>(k), std::getenv("FB_ONCE") != nullptr};
+      const SwigluTile<T> tile{output_map(dtype, y, m, hidden), norm, static_cast<int>(k)};
       return launch_hopper(exec, rows, weights, m, 2 * hidden, k, tile, product.part_sums);
     }
     require_no(norm);

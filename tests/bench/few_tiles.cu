@@ -1,5 +1,5 @@
-// bench_few_tiles: the products of a LLaMA-3-8B block with few tokens, bf16, cold L2, in bursts. Every plan of the
-// Hopper product that there is room for, with its cost by cost_plan, beside the portable kernel and the best of
+// bench_few_tiles [tokens ..]: the products of a LLaMA-3-8B block with few tokens, bf16, cold L2, in bursts. Every plan
+// of the Hopper product that there is room for, with its cost by cost_plan, beside the portable kernel and the best of
 // cuBLASLt's heuristics; and what the block's epilogue adds. An empty launch says what a launch takes by itself.
 #include <algorithm>
 #include <cstdio>
@@ -107,9 +107,9 @@ void compare(Task task, Device& device, DeviceBuffer<char>& flushed) {
   Buffers of(task);
   std::vector<Contender> contenders{
       {"empty launch", [] { empty<<<static_cast<unsigned>(multiprocessors()), 384>>>(); }}};
-  add_plan<HopperLargeTile>(contenders, "256 together", task, of, false, 1);
-  add_plan<HopperTurnTile>(contenders, "192, 128 by turns", task, of, false, 1);
   for (const bool beside : {false, true}) {
+    add_plan<HopperLargeTile>(contenders, "256 together", task, of, beside, 1);
+    add_plan<HopperTurnTile>(contenders, "192, 128 by turns", task, of, beside, 1);
     for (const int parts : {1, 2, 3, 4, 6, 8}) {
       add_plan<HopperPartTile>(contenders, "256, 192 on parts", task, of, beside, parts);
       add_plan<HopperMediumPartTile>(contenders, "128 on parts", task, of, beside, parts);
@@ -145,14 +145,17 @@ void compare(Task task, Device& device, DeviceBuffer<char>& flushed) {
 
 }  // namespace
 
-int main() {
+int main(int count, char** tokens) {
   if (!testing::has_device() || !testing::has_hopper()) {
     std::puts("needs a device of compute capability 9.0");
     return 0;
   }
   const std::unique_ptr<Device> device = open_cuda_device(0);
   DeviceBuffer<char> flushed(kFlushBytes);
-  for (const std::int64_t m : {64, 128, 192, 256, 384, 512, 768, 1024}) {
+  std::vector<std::int64_t> lengths{64, 128, 192, 256, 384, 512, 768, 1024};
+  if (count > 1) lengths.clear();
+  for (int i = 1; i < count; ++i) lengths.push_back(std::stoll(tokens[i]));
+  for (const std::int64_t m : lengths) {
     compare({"qkv", m, 48 * kHeadDim, kDim}, *device, flushed);
     compare({"o", m, kDim, kDim}, *device, flushed);
     compare({"gate, up", m, 2 * kHidden, kDim}, *device, flushed);

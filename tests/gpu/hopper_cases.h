@@ -18,10 +18,11 @@ struct HopperCase {
 };
 
 /// The plans are those of 132 multiprocessors.
-inline std::array<HopperCase, 9> hopper_cases() {
+inline std::array<HopperCase, 10> hopper_cases() {
   using enum kernels::cuda::HopperTileKind;
   return {{
       {turns, false, 1, 385, 8704, 72},  // of both widths
+      {turns, true, 1, 257, 13056, 72},
       {large, false, 1, 129, 12800, 72},
       {large, true, 1, 300, 8704, 72},
       {part, false, 1, 129, 8704, 72},
