@@ -607,14 +607,14 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
     hopper::named_sync(1 + warpgroup, 128);
   };
 
-  const auto make_tile = [&]<int N>(TilePlace tile, bool is_first) {
-    float accumulators[Tile::bands][N / 2];
+  const auto make_tile = [&]<int N, int Bands>(TilePlace tile, bool is_first) {
+    float accumulators[Bands][N / 2];
     if (is_first) {
       if constexpr (Tile::has_parts) {
         if (member.parts() > 1) PartsOfTile<Tile>(ring, member, warpgroup).touch();
       }
 #pragma unroll
-      for (int band = 0; band < Tile::bands; ++band) {
+      for (int band = 0; band < Bands; ++band) {
         OutgoingBand<T, Tile, N, 0, Epilogue>::touch(epilogue, tile.row + first_row + band * 64, tile.col, m, n);
       }
     }
@@ -626,7 +626,7 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
 #pragma unroll
       for (int step = 0; step < Tile::k / 16; ++step) {
 #pragma unroll
-        for (int band = 0; band < Tile::bands; ++band) {
+        for (int band = 0; band < Bands; ++band) {
           hopper::wgmma<T, N>(accumulators[band], a + band * (64 * Tile::k * 2 >> 4) + step * hopper::kDescriptorStepK,
                               weight + step * hopper::kDescriptorStepK, accumulate || step > 0);
         }
@@ -665,7 +665,15 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
       out.store(accumulators[Band]);
     };
     store_band.template operator()<0>();
-    if constexpr (Tile::bands == 2) store_band.template operator()<1>();
+    if constexpr (Bands == 2) store_band.template operator()<1>();
+  };
+  // Beside larger operands registers lack for both.
+  constexpr bool leaves_out_bands = Tile::bands == 2 && sizeof(typename Epilogue::Operands) <= 16;
+  const auto make_bands = [&]<int N>(TilePlace tile, bool is_first) {
+    if constexpr (leaves_out_bands) {
+      if (tile.row + 64 >= m) return make_tile.template operator()<N, 1>(tile, is_first);
+    }
+    make_tile.template operator()<N, Tile::bands>(tile, is_first);
   };
 
   bool waits = Tile::by_turns && warpgroup == 1, is_first = true;
@@ -678,9 +686,9 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
     if (!Tile::by_turns && tile.row + first_row >= m) {
       pass_over_tile();
     } else if (Tile::n == Tile::narrow_n || tile.is_wide) {
-      make_tile.template operator()<Tile::n>(tile, is_first);
+      make_bands.template operator()<Tile::n>(tile, is_first);
     } else {
-      make_tile.template operator()<Tile::narrow_n>(tile, is_first);
+      make_bands.template operator()<Tile::narrow_n>(tile, is_first);
     }
     if constexpr (Tile::has_parts) break;  // its only tile; a loop would cost registers
   }
