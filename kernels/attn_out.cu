@@ -47,7 +47,7 @@ struct ResidualTile {
   using Column = int;
   using Row = int;
   using Operands = Pack<T, 8>;
-  enum { kFetchedChunks = 4, kFetchesEarly = true, kStreams = false, kOutputs = 8 };
+  enum { kFetchedChunks = 4, kFetchesEarly = true, kOutputs = 8 };
 
   CUtensorMap out;
   const T* residual;

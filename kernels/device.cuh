@@ -69,11 +69,6 @@ __device__ __forceinline__ void store(T* data, std::int64_t i, float x) {
   data[i] = from_float<T>(x);
 }
 
-template <class T>
-__host__ __device__ constexpr T ceil_div(T a, T b) {
-  return (a + b - 1) / b;
-}
-
 /// Blocks of a one-dimensional grid over n units of work, `per_block` to a block. Kernels stride over the grid, so a
 /// cap costs nothing; it stays far below the hardware's 2^31 - 1 in x.
 inline unsigned grid_for(std::int64_t n, std::int64_t per_block) {

@@ -14,9 +14,9 @@
 //
 // Two blocks form a pair, a cluster of CUDA's. Their tiles lie one above the other, so that both need the same rows of
 // the weight: each loads one half of them and TMA delivers it to both, which halves what the weight costs of L2. Where
-// an odd number of rows of tiles would leave blocks without work, tiles that work together lie beside each other and
-// share rows of a. Where rows can be halved, pairs beside one partition of L2 take other rows than those beside the
-// other, so that either caches its own rows of a alone.
+// an odd number of rows of tiles would leave blocks without work, tiles lie beside each other and share rows of a.
+// Where rows can be halved, pairs beside one partition of L2 take other rows than those beside the other, so that
+// either caches its own rows of a alone.
 //
 // Few tiles would leave multiprocessors without work. Then tiles are narrower, and several pairs may have the same two
 // tiles, each a part of k, and add up what they have in device memory, see PartsOfTile.
@@ -27,12 +27,11 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "kernels/gemm.cuh"
 #include "kernels/hopper.cuh"
 #include "kernels/hopper_launch.cuh"
-#include "kernels/l2_partitions.h"
+#include "kernels/hopper_plan.h"
 #include "kernels/online_softmax.cuh"
 #include "kernels/ring.cuh"
 #include "kernels/tensor_map.h"
@@ -43,8 +42,6 @@ namespace fusebench::kernels::cuda {
 /// of the 32. A thread t of a quad has columns 2t and 2t + 1 of each eight of wgmma's, so it gets eight columns of c
 /// that are neighbours, without an exchange between threads. TMA brings them so: the 32 rows are three of a box's
 /// dimensions.
-constexpr int kPermutedRows = 32;
-
 inline CUtensorMap permuted_map(DType dtype, const void* weight, std::int64_t n, std::int64_t k, int box_rows) {
   if (n % kPermutedRows != 0) throw std::invalid_argument("the Hopper product takes a multiple of 32 columns");
   return tensor_map(dtype, weight,
@@ -52,75 +49,6 @@ inline CUtensorMap permuted_map(DType dtype, const void* weight, std::int64_t n,
                                TensorDimension{4, 2 * k, 4},
                                TensorDimension{n / kPermutedRows, kPermutedRows * k, box_rows / kPermutedRows}});
 }
-
-/// Results leave in boxes of 64 rows and 32 columns.
-constexpr int kBoxRows = 64, kBoxColumns = 32, kBoxBytes = kBoxRows * kBoxColumns * 2;
-
-enum class Consumers : std::uint8_t { together, by_turns, together_on_parts };
-
-constexpr int kMaxParts = 8;  ///< of k, beyond which adding them up takes too long
-constexpr int kPair = 2;      ///< blocks
-
-/// Tiles of 128 rows and Wide columns; a product's last columns may be tiles of Narrow columns, see choose_columns.
-template <int Wide, int Narrow, int Stages, Consumers How>
-struct HopperTile {
-  static constexpr int m = 128, n = Wide, narrow_n = Narrow, k = 64, stages = Stages;
-  static constexpr int group_rows = 2048;  ///< rows of c that are worked on at one time, see TileSchedule
-  static constexpr bool by_turns = How == Consumers::by_turns, has_parts = How == Consumers::together_on_parts;
-  static constexpr int consumers = 2;                       ///< warpgroups
-  static constexpr int readers = by_turns ? 1 : consumers;  ///< of a stage
-  static constexpr int bands = m / 64 / readers;            ///< of 64 rows, a consumer's
-  static constexpr int threads = 128 * (1 + consumers);
-  static constexpr int a_bytes = m * k * 2, weight_bytes = n * k * 2, stage_bytes = a_bytes + weight_bytes;
-  static constexpr int staged_columns =
-      std::min(n, by_turns ? 64 : 128);  ///< of a tile's, what the stages leave room for
-  static constexpr int staging_bytes = staged_columns / kBoxColumns * kBoxBytes;  ///< a consumer's
-  static constexpr int staging_offset = stages * stage_bytes;
-  static constexpr int barriers_offset = staging_offset + consumers * staging_bytes;
-  static constexpr int place_offset = barriers_offset + 2 * stages * 8;
-  static constexpr int answers_offset = place_offset + 4;
-  static constexpr int shared_bytes = hopper::kAlignBytes + answers_offset + 4 * consumers;
-
-  static_assert(group_rows % (m * kPair) == 0);
-  static_assert(n / kPair % kPermutedRows == 0 && n % 64 == 0);
-  static_assert(narrow_n <= n && narrow_n / kPair % kPermutedRows == 0 && narrow_n % 64 == 0);
-  static_assert(stage_bytes % hopper::kAlignBytes == 0 && weight_bytes / kPair % hopper::kAlignBytes == 0);
-  static_assert(shared_bytes <= 227 * 1024);
-  static_assert(m * kPair <= INT32_MAX - kHopperExtent && n * kPair <= INT32_MAX - kHopperExtent);
-};
-
-using HopperLargeTile = HopperTile<256, 256, 4, Consumers::together>;
-using HopperTurnTile = HopperTile<192, 128, 5, Consumers::by_turns>;
-using HopperPartTile = HopperTile<256, 192, 4, Consumers::together_on_parts>;
-using HopperMediumPartTile = HopperTile<128, 128, 6, Consumers::together_on_parts>;
-using HopperSmallPartTile = HopperTile<64, 64, 8, Consumers::together_on_parts>;
-
-/// How many tiles lie beside each other: first `wide` wide ones, then narrow ones.
-struct ColumnPlan {
-  int wide, narrow;
-};
-
-/// How pairs share the rows of tiles. With `arrivals`, pairs of the first L2 partition have the upper half of the
-/// rows and those of the second the lower half, which needs can_halve_rows; who is where is found out when pairs
-/// arrive. Without, all share all.
-struct RowPlan {
-  unsigned long long* arrivals;  ///< next_launch_counters', or null
-  L2Partitions partitions;
-};
-
-/// Where parts of k come together: partial sums, and how many parts have left theirs, zero between launches.
-struct PartSums {
-  float4* sums;
-  unsigned* finished;
-};
-
-struct HopperPlan {
-  ColumnPlan columns;  ///< of pairs, where their tiles lie beside each other
-  RowPlan rows = {};
-  bool beside = false;  ///< a pair's tiles lie beside each other
-  int parts = 1;  ///< of k, up to the slices; more than one only where Tile::has_parts, whose pairs have one tile each
-  PartSums part_sums = {};
-};
 
 /// A block in its pair, and the pair among those with the same tiles.
 template <typename Tile>
@@ -216,6 +144,16 @@ constexpr bool sums_squares = requires(const Epilogue& epilogue, const typename 
   epilogue.store_squares(row, 0, 0.0f);
 };
 
+/// Tiles by turns alone, which many results come in; with others registers lack.
+template <typename Tile, typename Epilogue>
+__device__ __forceinline__ bool streams(const Epilogue& epilogue) {
+  if constexpr (Tile::by_turns && requires { epilogue.streams; }) {
+    return epilogue.streams;
+  } else {
+    return false;
+  }
+}
+
 /// 64 rows of a tile on their way out, as a thread sees them: eight columns of each 32, in two rows of its warp's 16.
 /// For this kernel an epilogue is a value with the members `column`, `row` and `fetch` of kernels/gemm.cuh, which are
 /// asked for rows below m and columns below n alone, and the following. Constants are an enum's, since nvcc, compiling
@@ -224,8 +162,6 @@ constexpr bool sums_squares = requires(const Epilogue& epilogue, const typename 
 ///   while those are staged. One, and none ahead, where accumulators leave no room,
 /// - `kFetchesEarly`: whether the first are read while the last products are under way. Not where `row` waits for
 ///   memory: that would hold up a stage.
-/// - `kStreams`: whether the weight and the results leave L2 first, so that rows of a stay. For results that no kernel
-///   finds in L2 anyhow; where these alone, or the weight alone, leave first, more is read,
 /// - `kOutputs`: how many results eight columns of the product become, 8 or 4,
 /// - `put(row, column, operands, values, own, place)`: calls place(at, results) with arrays of 4 or 8 neighbouring
 ///   results. Places are counted from the staging buffer's first, 32 to a box, and `own` is where this thread's would
@@ -234,6 +170,9 @@ constexpr bool sums_squares = requires(const Epilogue& epilogue, const typename 
 ///   would begin with in the order of columns,
 /// - optionally `touch(row, first_col, end_col)`, by which a quad brings what `row` and `fetch` will read into L2: the
 ///   first tile's would come from afar, and one behind the other,
+/// - optionally `streams`: whether the weight and the results are to leave L2 first, so that rows of a stay. For
+/// results
+///   that are too many for the next kernel to find them in L2,
 /// - optionally `store_squares(row, part, sum)`, which takes the sums of what `put` then returns over kSquaresColumns.
 template <typename T, typename Tile, int N, int Band, typename Epilogue>
 class OutgoingBand {
@@ -371,7 +310,7 @@ class OutgoingBand {
       if (col >= n_) break;
       const BoxTarget target = epilogue_.target(first_row_, col);
       const std::uint32_t box = staging_ + (chunk - first) * 32 / box_source * kBoxBytes;
-      if constexpr (Epilogue::kStreams) {
+      if (streams<Tile>(epilogue_)) {
         hopper::tma_store(target.map, target.row, target.col, box, hopper::evict_first());
       } else {
         hopper::tma_store(target.map, target.row, target.col, box);
@@ -433,13 +372,14 @@ struct OperandMaps {
 
 /// A tile's slices on their way in. Of what a pair shares either block loads a half, for both; what lies wholly outside
 /// is not loaded.
-template <typename Tile, bool Streams>
+template <typename Tile>
 class IncomingTile {
  public:
   __device__ IncomingTile(const Ring<Tile> ring, const OperandMaps& maps, int m, int n, Member<Tile> member,
-                          TilePlace tile)
+                          TilePlace tile, bool streams)
       : ring_(ring),
         member_(member),
+        streams_(streams),
         tile_(tile),
         rows_(tile.row + Tile::m <= m ? Tile::m
               : tile.row < m          ? maps.last_rows
@@ -457,7 +397,7 @@ class IncomingTile {
     const std::uint32_t box = ring_.weight(stage) + part * Tile::k * 2, barrier = ring_.full(stage);
     const int col = (tile_.col + part) / kPermutedRows;
     const std::uint16_t ranks = member_.beside() ? 1 << member_.side : kBoth;
-    if constexpr (Streams) {
+    if (streams_) {
       hopper::tma_load_permuted(box, weight_map_, slice * Tile::k, col, barrier, ranks, hopper::evict_first());
     } else {
       hopper::tma_load_permuted(box, weight_map_, slice * Tile::k, col, barrier, ranks);
@@ -478,6 +418,7 @@ class IncomingTile {
   static constexpr std::uint16_t kBoth = 3;
   const Ring<Tile> ring_;
   Member<Tile> member_;
+  bool streams_;
   TilePlace tile_;
   int rows_, box_columns_, columns_;  ///< that come to a stage; a box is what one load brings of the weight
   const CUtensorMap& a_map_;
@@ -486,14 +427,14 @@ class IncomingTile {
 
 /// Neighbouring columns, unless on parts of k, begin `spread` slices apart, and go on from the last slice to the first.
 /// The weight is nothing that a predecessor writes, so that the first stages' part of it need not wait.
-template <bool Streams, typename Tile>
+template <typename Tile>
 __device__ __forceinline__ void produce(const Ring<Tile> ring, const OperandMaps& maps, TileSchedule<Tile> schedule,
-                                        int m, int n, int slices, int spread, Member<Tile> member) {
+                                        int m, int n, int slices, int spread, Member<Tile> member, bool streams) {
   const int first = member.first_slice(slices), count = member.slices(slices);
   RingPlace<Tile::stages> place;
   int sent = min(count, Tile::stages);  // slices of the first tile whose weight has been sent for
   for (TilePlace tile; schedule.take(tile); sent = 0) {
-    const IncomingTile<Tile, Streams> incoming(ring, maps, m, n, member, tile);
+    const IncomingTile<Tile> incoming(ring, maps, m, n, member, tile, streams);
     const int begin = Tile::has_parts ? 0 : tile.columns_before * spread % count;
     const auto slice_of = [&](int i) { return first + (begin + i < count ? begin + i : begin + i - count); };
     if (sent > 0) {
@@ -559,7 +500,8 @@ class PartsOfTile {
   static_assert(Tile::m == kPartRows && Tile::n <= kPartColumns);
 
   __device__ __forceinline__ float4* sums_of(int part) const {
-    return member_.plan.part_sums.sums + std::int64_t{tile_ * member_.parts() + part} * kPitch + threadIdx.x % kThreads;
+    return reinterpret_cast<float4*>(member_.plan.part_sums.sums) +
+           std::int64_t{tile_ * member_.parts() + part} * kPitch + threadIdx.x % kThreads;
   }
 
   __device__ __forceinline__ bool is_last() const {
@@ -667,7 +609,7 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
     store_band.template operator()<0>();
     if constexpr (Bands == 2) store_band.template operator()<1>();
   };
-  // Beside larger operands registers lack for both.
+  // A tile's second band is left out where it has no rows, but not beside operands (RoPE's) for which registers lack.
   constexpr bool leaves_out_bands = Tile::bands == 2 && sizeof(typename Epilogue::Operands) <= 16;
   const auto make_bands = [&]<int N>(TilePlace tile, bool is_first) {
     if constexpr (leaves_out_bands) {
@@ -726,7 +668,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
   const TileSchedule<Tile> schedule(share_of(ring, m, member), member);
   if (warp < 4) {
     hopper::shrink_registers<hopper::kLoadingRegisters>();
-    if (threadIdx.x == 0) produce<Epilogue::kStreams != 0>(ring, maps, schedule, m, n, slices, spread, member);
+    if (threadIdx.x == 0) produce(ring, maps, schedule, m, n, slices, spread, member, streams<Tile>(epilogue));
   } else {
     hopper::grow_registers<hopper::kComputingRegisters>();
     hopper::wait_for_predecessor();
@@ -738,110 +680,18 @@ __global__ void __launch_bounds__(Tile::threads, 1)
 #endif
 }
 
-/// How many pairs run at one time.
-inline std::int64_t pairs() { return multiprocessors() / kPair; }
-
-/// How many pairs' tiles lie above each other.
-template <typename Tile>
-std::int64_t tall_tiles(std::int64_t m, bool beside = false) {
-  return ceil_div<std::int64_t>(m, beside ? Tile::m : Tile::m * kPair);
-}
-
-/// Tiles of pairs, of both widths, in `tall` rows.
-inline std::int64_t pair_tiles_of(std::int64_t tall, ColumnPlan columns) {
-  return tall * (columns.wide + columns.narrow);
-}
-
-template <typename Tile>
-std::int64_t pair_tiles(std::int64_t m, const HopperPlan& plan) {
-  return pair_tiles_of(tall_tiles<Tile>(m, plan.beside), plan.columns);
-}
-
-/// `wide` wide columns of tiles, and narrow ones for the rest of n.
-template <typename Tile>
-ColumnPlan columns_of(std::int64_t n, std::int64_t wide) {
-  const std::int64_t rest = std::max<std::int64_t>(0, n - wide * Tile::n);
-  return {static_cast<int>(wide), static_cast<int>(ceil_div<std::int64_t>(rest, Tile::narrow_n))};
-}
-
-/// How many columns are worked on, over all of its tiles, by the busiest of `at_once` pairs, or groups of pairs with
-/// the same tiles: the first. A narrow tile's count for more, since it loads more for each FLOP; where columns are
-/// fewer than rows, loading takes longer than multiplying.
-template <typename Tile>
-double busiest_columns(std::int64_t tall, ColumnPlan columns, std::int64_t at_once) {
-  constexpr double kWide = std::max<double>(Tile::n, (Tile::n + Tile::m) / 2.0), kNarrow = Tile::narrow_n / 0.94;
-  static_assert(Tile::narrow_n == Tile::n || kNarrow < Tile::n);  // so one tile less is never more work
-  const std::int64_t its_wide = ceil_div(tall * columns.wide, at_once);
-  const std::int64_t its_all = ceil_div(pair_tiles_of(tall, columns), at_once);
-  return static_cast<double>(its_wide) * kWide + static_cast<double>(its_all - its_wide) * kNarrow;
-}
-
-/// The plan by which the busiest has the least to do; of equals the one with the most wide tiles.
-template <typename Tile>
-ColumnPlan choose_columns(std::int64_t tall, std::int64_t n, std::int64_t at_once) {
-  std::int64_t wide = ceil_div<std::int64_t>(n, Tile::n);
-  ColumnPlan best = columns_of<Tile>(n, wide);
-  if (Tile::narrow_n == Tile::n) return best;
-  double least = busiest_columns<Tile>(tall, best, at_once);
-  while (--wide >= 0) {
-    const ColumnPlan columns = columns_of<Tile>(n, wide);
-    const double busiest = busiest_columns<Tile>(tall, columns, at_once);
-    if (busiest >= least) continue;
-    least = busiest;
-    best = columns;
-  }
-  return best;
-}
-
-/// Whether the rows of a group fit in L2 beside what streams by. Then columns are spread over k: in step each row's
-/// slice would be read at one time, and be gone when the next columns ask for it.
-template <typename Tile>
-bool group_stays_in_l2(std::int64_t k) {
-  return 2 * Tile::group_rows * k * 2 <= device_attribute(cudaDevAttrL2CacheSize);
-}
-
-/// Whether each partition gets as many tiles, and they are enough for all pairs.
-template <typename Tile>
-bool can_halve_rows(std::int64_t m, ColumnPlan columns) {
-  const std::int64_t tall = tall_tiles<Tile>(m);
-  return tall % 2 == 0 && pairs() % 2 == 0 && pair_tiles_of(tall, columns) >= pairs();
-}
-
-template <typename Tile>
-int slices_of(std::int64_t k) {
-  return static_cast<int>(ceil_div<std::int64_t>(k, Tile::k));
-}
-
-/// How many pairs a plan is launched with. Of tiles that are all alike, as few as take no more rounds: a round's tiles
-/// then are whole columns more often, which read less. 256 tiles take four rounds of 64 pairs, of eight rows and
-/// columns, as of 66.
-template <typename Tile>
-std::int64_t pairs_of(std::int64_t m, const HopperPlan& plan) {
-  const std::int64_t tiles = pair_tiles<Tile>(m, plan);
-  if (Tile::has_parts) return tiles * plan.parts;
-  const bool alike = plan.columns.wide == 0 || plan.columns.narrow == 0;
-  if (!alike || plan.rows.arrivals != nullptr) return std::min(tiles, pairs());
-  return ceil_div(tiles, ceil_div(tiles, pairs()));
-}
-
-template <typename Tile>
-void require(const HopperPlan& plan, std::int64_t m, std::int64_t k) {
-  const std::int64_t tiles = pair_tiles<Tile>(m, plan);
-  if (tiles > INT32_MAX / 2) throw std::invalid_argument("a product of over 2^30 tiles");
-  if (plan.rows.arrivals != nullptr && (plan.parts > 1 || plan.beside || !can_halve_rows<Tile>(m, plan.columns))) {
-    throw std::invalid_argument("rows of tiles that cannot be halved");
-  }
-  if (plan.parts == 1) return;
-  const bool can_split = Tile::has_parts && plan.parts > 1 && plan.parts <= slices_of<Tile>(k);
-  if (!can_split || tiles * kPair * Tile::consumers > kPartCounters || plan.part_sums.sums == nullptr) {
-    throw std::invalid_argument("k cannot be split so");
-  }
+inline HopperDevice hopper_device() {
+  return {.pairs = multiprocessors() / kPair, .l2_bytes = device_attribute(cudaDevAttrL2CacheSize)};
 }
 
 template <typename Tile, typename T, typename Epilogue>
 void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
                          const Epilogue& epilogue, const HopperPlan& plan) {
-  require<Tile>(plan, m, k);
+  constexpr int kSharedBytes = hopper::kAlignBytes + Tile::used_bytes;
+  static_assert(Tile::stage_bytes % hopper::kAlignBytes == 0 && Tile::weight_bytes / kPair % hopper::kAlignBytes == 0);
+  static_assert(kSharedBytes <= 227 * 1024);
+  const HopperDevice device = hopper_device();
+  require<Tile>(plan, m, k, device);
   constexpr DType dtype = std::is_same_v<T, __half> ? DType::fp16 : DType::bf16;
   const int shared_a = plan.beside ? kPair : 1, shared_weight = plan.beside ? 1 : kPair;
   constexpr int kAlignRows = hopper::kAlignBytes / (Tile::k * 2);
@@ -852,87 +702,10 @@ void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int
                          .wide = permuted_map(dtype, weight, n, k, Tile::n / shared_weight),
                          .narrow = permuted_map(dtype, weight, n, k, Tile::narrow_n / shared_weight),
                          .last_rows = last_rows};
-  const int slices = slices_of<Tile>(k), spread = group_stays_in_l2<Tile>(k) ? ceil_div(slices, 4) : 0;
-  launch_hopper_kernel(exec, gemm_hopper<T, Tile, Epilogue>, pairs_of<Tile>(m, plan) * kPair, Tile::threads,
-                       Tile::shared_bytes, kPair, maps, plan, static_cast<int>(m), static_cast<int>(n), slices, spread,
+  const int slices = slices_of<Tile>(k), spread = group_stays_in_l2<Tile>(k, device) ? ceil_div(slices, 4) : 0;
+  launch_hopper_kernel(exec, gemm_hopper<T, Tile, Epilogue>, pairs_of<Tile>(m, plan, device) * kPair, Tile::threads,
+                       kSharedBytes, kPair, maps, plan, static_cast<int>(m), static_cast<int>(n), slices, spread,
                        epilogue);
-}
-
-/// Rows are halved where columns are spread; in step they would be read more often.
-template <typename Tile>
-RowPlan choose_rows(std::int64_t m, std::int64_t k, const HopperPlan& plan) {
-  const bool pays = !Tile::has_parts && !plan.beside && group_stays_in_l2<Tile>(k);
-  if (!pays || !can_halve_rows<Tile>(m, plan.columns)) return {};
-  const auto partitions = l2_partitions();
-  return partitions ? RowPlan{&next_launch_counters()->arrivals, *partitions} : RowPlan{};
-}
-
-/// A plan, and what its busiest pair is expected to take, in columns times slices of k.
-struct CostedPlan {
-  HopperPlan plan;
-  double cost;
-};
-
-/// From measurements on an H200: an epilogue that no products hide costs as much as six slices, and by turns, where a
-/// warpgroup has twice the rows, as twelve; to add parts up costs 1600 columns times slices, 4 us, and three slices for
-/// each part. Where rows are too long for L2, the narrower tiles by turns cost more, as they read them more often;
-/// tiles beside each other read more as well. Memory brings a slice of n columns in the time of kFromMemory · n.
-template <typename Tile>
-CostedPlan cost_plan(std::int64_t m, std::int64_t n, std::int64_t k, bool beside, int parts) {
-  const std::int64_t tall = tall_tiles<Tile>(m, beside), at_once = pairs() / parts;
-  const ColumnPlan columns = choose_columns<Tile>(tall, beside ? ceil_div<std::int64_t>(n, kPair) : n, at_once);
-  const HopperPlan plan{.columns = columns, .beside = beside, .parts = parts};
-  const double busiest = busiest_columns<Tile>(tall, columns, at_once) * (beside ? 1.02 : 1.0);
-  const int slices = ceil_div(slices_of<Tile>(k), parts);
-  constexpr double kEpilogue = 6, kFromMemory = 0.0145;
-  const double products = std::max(busiest, kFromMemory * static_cast<double>(n * parts)) * slices;
-  const double rereads = Tile::by_turns && !group_stays_in_l2<Tile>(k) ? 1.05 : 1.0;
-  const double last = columns.narrow > 0 ? Tile::narrow_n : Tile::n;
-  const double epilogue = kEpilogue * (Tile::by_turns ? 2 * last : busiest);
-  const double adding = parts > 1 ? 1600 + 3 * parts * busiest : 0;
-  return {plan, products * rereads + epilogue + adding};
-}
-
-/// Tiles on parts of k are weighed only where all run at one time, since cost_plan knows no more of them; where none
-/// do, the cost is infinite.
-template <typename Tile>
-CostedPlan cheapest_plan(std::int64_t m, std::int64_t n, std::int64_t k, int most_parts) {
-  CostedPlan best{{}, std::numeric_limits<double>::infinity()};
-  for (const bool beside : {false, true}) {
-    const std::int64_t fewest = tall_tiles<Tile>(m, beside) * ceil_div<std::int64_t>(n, Tile::n * (beside ? kPair : 1));
-    for (int parts = 1; parts <= (Tile::has_parts ? most_parts : 1); ++parts) {
-      if (Tile::has_parts && fewest * parts > pairs()) break;  // nor will more; columns need no weighing
-      const CostedPlan costed = cost_plan<Tile>(m, n, k, beside, parts);
-      const bool fits = pair_tiles<Tile>(m, costed.plan) * parts <= pairs();
-      if ((fits || !Tile::has_parts) && costed.cost < best.cost) best = costed;
-    }
-  }
-  return best;
-}
-
-enum class HopperTileKind : std::uint8_t { turns, large, part, medium_part, small_part };
-
-struct ChosenPlan {
-  HopperTileKind tile;
-  HopperPlan plan;
-};
-
-/// That whose busiest pair is expected to be done first; of equals the first one here.
-inline ChosenPlan choose_plan(std::int64_t m, std::int64_t n, std::int64_t k, bool has_part_sums) {
-  const std::int64_t slices = slices_of<HopperPartTile>(k);
-  const int most_parts = has_part_sums ? static_cast<int>(std::min<std::int64_t>({kMaxParts, slices, pairs()})) : 1;
-  struct Candidate {
-    HopperTileKind tile;
-    CostedPlan costed;
-  };
-  using enum HopperTileKind;
-  const std::array candidates{Candidate{turns, cheapest_plan<HopperTurnTile>(m, n, k, most_parts)},
-                              Candidate{large, cheapest_plan<HopperLargeTile>(m, n, k, most_parts)},
-                              Candidate{part, cheapest_plan<HopperPartTile>(m, n, k, most_parts)},
-                              Candidate{medium_part, cheapest_plan<HopperMediumPartTile>(m, n, k, most_parts)},
-                              Candidate{small_part, cheapest_plan<HopperSmallPartTile>(m, n, k, most_parts)}};
-  const Candidate& best = *std::ranges::min_element(candidates, {}, [](const Candidate& c) { return c.costed.cost; });
-  return {best.tile, best.costed.plan};
 }
 
 /// By the plan that is expected to be done first. k is split where there is memory for `part_sums`, and all parts have
@@ -941,11 +714,14 @@ template <typename T, typename Epilogue>
 void launch_hopper(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
                    const Epilogue& epilogue, void* part_sums = nullptr) {
   if (std::max(m, n) > kHopperExtent) throw std::invalid_argument("the Hopper product takes m and n up to 2^31 - 513");
-  const ChosenPlan chosen = choose_plan(m, n, k, part_sums != nullptr);
+  const HopperDevice device = hopper_device();
+  const ChosenPlan chosen = choose_plan(m, n, k, part_sums != nullptr, device);
   const auto launch = [&]<typename Tile>() {
     HopperPlan plan = chosen.plan;
-    plan.rows = choose_rows<Tile>(m, k, plan);
-    if (plan.parts > 1) plan.part_sums = {static_cast<float4*>(part_sums), next_launch_counters()->finished};
+    if (halves_rows<Tile>(m, k, plan, device)) {
+      if (const auto partitions = l2_partitions()) plan.rows = {&next_launch_counters()->arrivals, *partitions};
+    }
+    if (plan.parts > 1) plan.part_sums = {static_cast<float*>(part_sums), next_launch_counters()->finished};
     launch_hopper_tiles<Tile>(exec, a, weight, m, n, k, epilogue, plan);
   };
   switch (chosen.tile) {

@@ -148,6 +148,14 @@ __device__ __forceinline__ void touch_by_quad(const T* first, int count) {
 
 // --- TMA ---
 
+/// A policy for L2: what is copied with it leaves before all else. `volatile`, so that it is made where it is used: it
+/// would take two registers from a kernel's beginning to its end.
+__device__ __forceinline__ std::uint64_t evict_first() {
+  std::uint64_t policy;
+  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;\n" : "=l"(policy));
+  return policy;
+}
+
 __device__ __forceinline__ void prefetch_tensor_map(const CUtensorMap& map) {
   asm volatile("prefetch.tensormap [%0];\n" ::"l"(reinterpret_cast<std::uint64_t>(&map)) : "memory");
 }
@@ -192,14 +200,6 @@ __device__ __forceinline__ void tma_load(std::uint32_t shared, const CUtensorMap
       " [%0], [%1, {%2, %3, %4, %5}], [%6], %7;\n" ::"r"(shared),
       "l"(reinterpret_cast<std::uint64_t>(&map)), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier), "h"(ranks)
       : "memory");
-}
-
-/// A policy for L2: what is copied with it leaves before all else. `volatile`, so that it is made where it is used: it
-/// would take two registers from a kernel's beginning to its end.
-__device__ __forceinline__ std::uint64_t evict_first() {
-  std::uint64_t policy;
-  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;\n" : "=l"(policy));
-  return policy;
 }
 
 /// The same for a map of five dimensions, from (x, 0, 0, 0, v) on.

@@ -43,11 +43,12 @@ struct SwigluTile {
   using Column = int;
   using Row = float;  ///< its factor
   struct Operands {};
-  enum { kFetchedChunks = 1, kFetchesEarly = false, kStreams = true, kOutputs = 4 };
+  enum { kFetchedChunks = 1, kFetchesEarly = false, kOutputs = 4 };
 
   CUtensorMap y;
   DeferredNorm norm;
   int dim;
+  bool streams;  ///< y is larger than L2
 
   __device__ Column column(int col) const { return col; }
   __device__ Row row(int row) const { return row_factor(norm, row, dim); }
@@ -80,7 +81,8 @@ void product_swiglu(const Exec& exec, ProductKernel product, DType dtype, const 
     const T* rows = static_cast<const T*>(a);
     const T* weights = static_cast<const T*>(prepared_weight);
     if (product.kernel == GemmKernel::hopper) {
-      const SwigluTile<T> tile{output_map(dtype, y, m, hidden), norm, static_cast<int>(k)};
+      const SwigluTile<T> tile{output_map(dtype, y, m, hidden), norm, static_cast<int>(k),
+                               m * hidden * bytes_of(dtype) > hopper_device().l2_bytes};
       return launch_hopper(exec, rows, weights, m, 2 * hidden, k, tile, product.part_sums);
     }
     require_no(norm);

@@ -154,7 +154,7 @@ struct RopeTile {
     float factor;
   };
   using Operands = Phases;
-  enum { kFetchedChunks = 1, kFetchesEarly = false, kStreams = false, kOutputs = 8 };
+  enum { kFetchedChunks = 1, kFetchesEarly = false, kOutputs = 8 };
 
   CUtensorMap q, k, v;
   const float* cos;

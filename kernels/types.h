@@ -66,3 +66,12 @@ struct AttentionShape {
 };
 
 }  // namespace fusebench
+
+namespace fusebench::kernels {
+
+template <class T>
+constexpr T ceil_div(T a, T b) {
+  return (a + b - 1) / b;
+}
+
+}  // namespace fusebench::kernels

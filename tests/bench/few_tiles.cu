@@ -51,19 +51,20 @@ struct Buffers {
         phases(std::vector<float>(task.m * kHeadDim / 2, 0.7f)),
         squares(std::vector<float>(task.m, 4096.0f)),
         fold(std::vector<float>{1.0f}),
-        part_sums(part_sums_bytes(multiprocessors(), 1, 1) / sizeof(float4)) {}
+        part_sums(part_sums_bytes(multiprocessors(), 1, 1) / sizeof(float)) {}
 
   DeviceBuffer<T> a, weight, residual, c;
   DeviceBuffer<float> phases, squares, fold;
-  DeviceBuffer<float4> part_sums;
+  DeviceBuffer<float> part_sums;
 };
 
 template <typename Tile>
 void add_plan(std::vector<Contender>& contenders, const std::string& tile, Task task, Buffers& of, bool beside,
               int parts) {
-  const CostedPlan costed = cost_plan<Tile>(task.m, task.n, task.k, beside, parts);
+  const HopperDevice device = hopper_device();
+  const CostedPlan costed = cost_plan<Tile>(task.m, task.n, task.k, beside, parts, device);
   HopperPlan plan = costed.plan;
-  if (parts > 1 && pair_tiles<Tile>(task.m, plan) * parts > pairs()) return;
+  if (parts > 1 && pair_tiles<Tile>(task.m, plan) * parts > device.pairs) return;
   if (parts > 1) plan.part_sums = {of.part_sums.data(), next_launch_counters()->finished};
   const std::string name = tile + (beside ? ", beside" : "") + ", " + std::to_string(parts) + " parts, cost " +
                            std::to_string(static_cast<int>(costed.cost));

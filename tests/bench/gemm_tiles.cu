@@ -129,7 +129,7 @@ void compare(std::int64_t m, std::int64_t n, std::int64_t k, Device& device, cub
   const auto add = [&]<typename Tile>(std::string name, ColumnPlan columns) {
     for (const bool halves : {false, true}) {
       const auto partitions = l2_partitions();
-      if (halves && !(partitions && can_halve_rows<Tile>(m, columns))) continue;
+      if (halves && !(partitions && can_halve_rows<Tile>(m, columns, hopper_device()))) continue;
       contenders.push_back(
           {name + (halves ? ", rows halved" : ""), [&, columns, halves, partitions] {
              const RowPlan rows = halves ? RowPlan{&next_launch_counters()->arrivals, *partitions} : RowPlan{};
@@ -140,11 +140,11 @@ void compare(std::int64_t m, std::int64_t n, std::int64_t k, Device& device, cub
     }
   };
   using Turns = HopperTurnTile;
-  add.operator()<HopperLargeTile>("256 together",
-                                  choose_columns<HopperLargeTile>(tall_tiles<HopperLargeTile>(m), n, pairs()));
+  add.operator()<HopperLargeTile>(
+      "256 together", choose_columns<HopperLargeTile>(tall_tiles<HopperLargeTile>(m), n, hopper_device().pairs));
   add.operator()<Turns>("192 by turns", columns_of<Turns>(n, ceil_div<std::int64_t>(n, Turns::n)));
   add.operator()<Turns>("128 by turns", columns_of<Turns>(n, 0));
-  add.operator()<Turns>("192, 128 by turns", choose_columns<Turns>(tall_tiles<Turns>(m), n, pairs()));
+  add.operator()<Turns>("192, 128 by turns", choose_columns<Turns>(tall_tiles<Turns>(m), n, hopper_device().pairs));
   contenders.push_back({"cublasGemmEx", [&] {
                           const float one = 1, zero = 0;
                           cublasGemmEx(cublas, CUBLAS_OP_T, CUBLAS_OP_N, static_cast<int>(n), static_cast<int>(m),

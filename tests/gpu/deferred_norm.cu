@@ -226,7 +226,7 @@ TEST_CASE("a deferred norm multiplies the rows of a Hopper product") {
       }
     }
     // On 132 multiprocessors several tiles a cluster, behind older rows: wide ones, then narrow ones too.
-    check_norm_rope<T>({1404, k, 37, 31, 128, 1404, {1404, 1427, 23}, Pairing::interleaved}, {1404, k, 2});
+    check_norm_rope<T>({1532, k, 37, 31, 128, 1532, {1532, 1555, 23}, Pairing::interleaved}, {1532, k, 2});
     check_norm_rope<T>({1404, k, 80, 60, 64, 1404, {1404, 1427, 23}, Pairing::half}, {1404, k, 64});
   });
 }

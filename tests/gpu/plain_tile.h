@@ -10,7 +10,7 @@ struct PlainTile {
   using Column = int;
   using Row = int;
   struct Operands {};
-  enum { kFetchedChunks = 1, kFetchesEarly = false, kStreams = false, kOutputs = 8 };
+  enum { kFetchedChunks = 1, kFetchesEarly = false, kOutputs = 8 };
 
   CUtensorMap c;
 

@@ -365,11 +365,15 @@ TEST_CASE("Hopper products agree with the portable ones over many tiles and slic
     check_residual_agrees<T>(129, 50720, 72);   // and narrow ones, five a pair
     check_swiglu_agrees<T>(66, 6352, 7616);
     check_swiglu_agrees<T>(2200, 6000, 328);  // wide and narrow tiles, two groups of rows
+    check_swiglu_agrees<T>(2500, 16000, 72);  // more than L2 holds, so that it streams
     for (const Pairing pairing : {Pairing::interleaved, Pairing::half}) {
       check_rope_agrees<T>({1, 70, 0, 7616, 80, 10, 128}, pairing);
       check_rope_agrees<T>({1, 70, 0, 7616, 160, 20, 64}, pairing);
-      check_rope_agrees<T>({1, 1404, 23, 200, 80, 60, 64}, pairing);   // wide and narrow tiles behind older rows
-      check_rope_agrees<T>({11, 128, 23, 200, 37, 31, 128}, pairing);  // heads and tensors that begin within a tile
+      // Behind older rows wide and narrow tiles, beside each other, then of halved rows; the last with heads and
+      // tensors that begin within a tile.
+      check_rope_agrees<T>({1, 1404, 23, 200, 80, 60, 64}, pairing);
+      check_rope_agrees<T>({1, 1532, 23, 200, 80, 60, 64}, pairing);
+      check_rope_agrees<T>({12, 128, 23, 200, 37, 31, 128}, pairing);
     }
   });
 }
