@@ -127,7 +127,7 @@ double busiest_columns(std::int64_t tall, ColumnPlan columns, std::int64_t at_on
 /// The plan by which the busiest has the least to do; of equals the one with the most wide tiles.
 template <typename Tile>
 ColumnPlan choose_columns(std::int64_t tall, std::int64_t n, std::int64_t at_once) {
-  std::int64_t wide = ceil_div<std::int64_t>(n, Tile::n);
+  auto wide = ceil_div<std::int64_t>(n, Tile::n);
   ColumnPlan best = columns_of<Tile>(n, wide);
   if (Tile::narrow_n == Tile::n) return best;
   double least = busiest_columns<Tile>(tall, best, at_once);
