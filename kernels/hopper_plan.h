@@ -242,6 +242,23 @@ CostedPlan cheapest_plan(std::int64_t m, std::int64_t n, std::int64_t k, int mos
 
 enum class HopperTileKind : std::uint8_t { turns, large, part, medium_part, small_part };
 
+/// f.operator()<Tile>() for the tile's type.
+template <typename F>
+void with_tile(HopperTileKind kind, F&& f) {
+  switch (kind) {
+    case HopperTileKind::turns:
+      return f.template operator()<HopperTurnTile>();
+    case HopperTileKind::large:
+      return f.template operator()<HopperLargeTile>();
+    case HopperTileKind::part:
+      return f.template operator()<HopperPartTile>();
+    case HopperTileKind::medium_part:
+      return f.template operator()<HopperMediumPartTile>();
+    case HopperTileKind::small_part:
+      return f.template operator()<HopperSmallPartTile>();
+  }
+}
+
 struct ChosenPlan {
   HopperTileKind tile;
   HopperPlan plan;
@@ -255,18 +272,15 @@ inline ChosenPlan choose_plan(std::int64_t m, std::int64_t n, std::int64_t k, bo
       has_part_sums ? static_cast<int>(std::min<std::int64_t>({kMaxParts, slices, device.pairs})) : 1;
   ChosenPlan chosen{};
   double least = std::numeric_limits<double>::infinity();
-  const auto weigh = [&]<typename Tile>(HopperTileKind tile) {
-    const CostedPlan costed = cheapest_plan<Tile>(m, n, k, most_parts, device);
-    if (costed.cost >= 0.995 * least) return;
-    least = costed.cost;
-    chosen = {tile, costed.plan};
-  };
   using enum HopperTileKind;
-  weigh.template operator()<HopperLargeTile>(large);
-  weigh.template operator()<HopperTurnTile>(turns);
-  weigh.template operator()<HopperPartTile>(part);
-  weigh.template operator()<HopperMediumPartTile>(medium_part);
-  weigh.template operator()<HopperSmallPartTile>(small_part);
+  for (const HopperTileKind kind : {large, turns, part, medium_part, small_part}) {
+    with_tile(kind, [&]<typename Tile>() {
+      const CostedPlan costed = cheapest_plan<Tile>(m, n, k, most_parts, device);
+      if (costed.cost >= 0.995 * least) return;
+      least = costed.cost;
+      chosen = {kind, costed.plan};
+    });
+  }
   return chosen;
 }
 

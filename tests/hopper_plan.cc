@@ -15,23 +15,6 @@ void check_refused(std::int64_t m, std::int64_t k, const HopperPlan& plan) {
   CHECK_THROWS_AS(require<Tile>(plan, m, k, kH200), std::invalid_argument);
 }
 
-/// f.operator()<Tile>() for the tile's type.
-template <typename F>
-void with_tile(HopperTileKind kind, F&& f) {
-  switch (kind) {
-    case HopperTileKind::turns:
-      return f.template operator()<HopperTurnTile>();
-    case HopperTileKind::large:
-      return f.template operator()<HopperLargeTile>();
-    case HopperTileKind::part:
-      return f.template operator()<HopperPartTile>();
-    case HopperTileKind::medium_part:
-      return f.template operator()<HopperMediumPartTile>();
-    case HopperTileKind::small_part:
-      return f.template operator()<HopperSmallPartTile>();
-  }
-}
-
 }  // namespace
 
 TEST_CASE("each of a Hopper product's tiles is taken by some shape") {
@@ -55,6 +38,8 @@ TEST_CASE("the products of LLaMA-3-8B take the tiles that were measured to be fa
        }) {
     check_chosen(c, kH200);
   }
+  CHECK(cheapest_plan<HopperLargeTile>(128, 28672, 4096, 1, kH200).plan.beside);
+  CHECK_FALSE(cheapest_plan<HopperLargeTile>(256, 28672, 4096, 1, kH200).plan.beside);
 }
 
 TEST_CASE("a chosen plan covers its product, and its tile can follow it") {
@@ -94,6 +79,7 @@ TEST_CASE("a Hopper product refuses plans that its tiles cannot follow") {
   const HopperPlan beside{.columns = {1, 0}, .beside = true};
   const HopperPlan split{.columns = {1, 0}, .parts = 4, .part_sums = {&sums, &finished}};
   check_refused<HopperTurnTile>(128, 512, halved);  // one row of tiles
+  CHECK_NOTHROW(require<HopperLargeTile>(beside, 300, 512, kH200));
   CHECK_NOTHROW(require<HopperTurnTile>(beside, 300, 512, kH200));
   CHECK_NOTHROW(require<HopperPartTile>(split, 128, 256, kH200));  // four slices
   check_refused<HopperPartTile>(128, 192, split);                  // three
