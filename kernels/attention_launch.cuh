@@ -21,7 +21,7 @@ std::int64_t attention_blocks(const AttentionShape& shape) {
 /// As many kv heads as have their k and v in half of L2; the other half is for q and out.
 inline std::int64_t attention_heads_at_once(const AttentionShape& shape, std::int64_t element_bytes) {
   const std::int64_t head_bytes = 2 * shape.keys * shape.head_dim * element_bytes;
-  return std::clamp<std::int64_t>(device_attribute(cudaDevAttrL2CacheSize) / 2 / head_bytes, 1,
+  return std::clamp<std::int64_t>(device_attribute<cudaDevAttrL2CacheSize>() / 2 / head_bytes, 1,
                                   shape.batch * shape.kv_heads);
 }
 

@@ -87,24 +87,19 @@ inline bool is_aligned_16(const void* data) { return reinterpret_cast<std::uintp
 
 inline cudaStream_t stream_of(const Exec& exec) { return exec.stream; }
 
-/// Of the current device.
-inline int device_attribute(cudaDeviceAttr attribute) {
-  int device = 0, value = 0;
-  FUSEBENCH_CUDA_CHECK(cudaGetDevice(&device));
-  FUSEBENCH_CUDA_CHECK(cudaDeviceGetAttribute(&value, attribute, device));
-  return value;
-}
-
-/// Remembered, since a launch asks for it often.
-inline std::int64_t multiprocessors() {
-  thread_local int known = -1, count = 0;
+/// Of the current device. Remembered, since launches ask for it often.
+template <cudaDeviceAttr Attribute>
+std::int64_t device_attribute() {
+  thread_local int known = -1, value = 0;
   int device = 0;
   FUSEBENCH_CUDA_CHECK(cudaGetDevice(&device));
   if (device != known) {
-    count = device_attribute(cudaDevAttrMultiProcessorCount);
+    FUSEBENCH_CUDA_CHECK(cudaDeviceGetAttribute(&value, Attribute, device));
     known = device;
   }
-  return count;
+  return value;
 }
+
+inline std::int64_t multiprocessors() { return device_attribute<cudaDevAttrMultiProcessorCount>(); }
 
 }  // namespace fusebench::kernels

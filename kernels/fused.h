@@ -38,7 +38,7 @@ constexpr std::int64_t kPartRows = 128, kPartColumns = 256;  ///< of the sums th
 
 /// Zero where GemmKernel::hopper has too many tiles to split k.
 constexpr std::int64_t part_sums_bytes(std::int64_t multiprocessors, std::int64_t m, std::int64_t n) {
-  const std::int64_t tiles = (m + kPartRows - 1) / kPartRows * ((n + kPartColumns - 1) / kPartColumns);
+  const std::int64_t tiles = ceil_div(m, kPartRows) * ceil_div(n, kPartColumns);
   return 2 * tiles <= multiprocessors ? multiprocessors * kPartRows * kPartColumns * std::int64_t{sizeof(float)} : 0;
 }
 

@@ -680,7 +680,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
 }
 
 inline HopperDevice hopper_device() {
-  return {.pairs = multiprocessors() / kPair, .l2_bytes = device_attribute(cudaDevAttrL2CacheSize)};
+  return {.pairs = multiprocessors() / kPair, .l2_bytes = device_attribute<cudaDevAttrL2CacheSize>()};
 }
 
 template <typename Tile, typename T, typename Epilogue>
@@ -715,26 +715,14 @@ void launch_hopper(const Exec& exec, const T* a, const T* weight, std::int64_t m
   if (std::max(m, n) > kHopperExtent) throw std::invalid_argument("the Hopper product takes m and n up to 2^31 - 513");
   const HopperDevice device = hopper_device();
   const ChosenPlan chosen = choose_plan(m, n, k, part_sums != nullptr, device);
-  const auto launch = [&]<typename Tile>() {
+  with_tile(chosen.tile, [&]<typename Tile>() {
     HopperPlan plan = chosen.plan;
     if (halves_rows<Tile>(m, k, plan, device)) {
       if (const auto partitions = l2_partitions()) plan.rows = {&next_launch_counters()->arrivals, *partitions};
     }
     if (plan.parts > 1) plan.part_sums = {static_cast<float*>(part_sums), next_launch_counters()->finished};
     launch_hopper_tiles<Tile>(exec, a, weight, m, n, k, epilogue, plan);
-  };
-  switch (chosen.tile) {
-    case HopperTileKind::turns:
-      return launch.template operator()<HopperTurnTile>();
-    case HopperTileKind::large:
-      return launch.template operator()<HopperLargeTile>();
-    case HopperTileKind::part:
-      return launch.template operator()<HopperPartTile>();
-    case HopperTileKind::medium_part:
-      return launch.template operator()<HopperMediumPartTile>();
-    case HopperTileKind::small_part:
-      return launch.template operator()<HopperSmallPartTile>();
-  }
+  });
 }
 
 }  // namespace fusebench::kernels::cuda

@@ -53,7 +53,7 @@ std::optional<RowSquares> squares_of_product(const Planning& p, const std::strin
   const std::int64_t tokens = p.c.tokens();
   const kernels::GemmKernel kernel = choose_gemm(p.target, p.choice, p.c.dtype, tokens, n, k);
   if (kernel != kernels::GemmKernel::hopper) return {};
-  const std::int64_t parts = (n + kernels::kSquaresColumns - 1) / kernels::kSquaresColumns;
+  const std::int64_t parts = kernels::ceil_div(n, kernels::kSquaresColumns);
   return RowSquares{p.workspace("squares of " + name, DType::fp32, tokens, parts), parts};
 }
 

@@ -23,8 +23,8 @@ class EigenProduct {
  public:
   explicit EigenProduct(const ProductSpec& spec)
       : spec_(spec),
-        tiles_down_((spec.m + kTileRows - 1) / kTileRows),
-        tiles_across_((spec.n + kTileCols - 1) / kTileCols) {}
+        tiles_down_(kernels::ceil_div(spec.m, kTileRows)),
+        tiles_across_(kernels::ceil_div(spec.n, kTileCols)) {}
 
   void launch(const Bindings& bound) const {
     const std::int64_t tiles = spec_.batches * spec_.heads * tiles_down_ * tiles_across_;

@@ -134,7 +134,7 @@ void attention(const Exec& /*exec*/, AttentionKernel kernel, DType dtype, const 
   require_fp32(dtype);
   if (kernel != AttentionKernel::cpu) throw std::invalid_argument("CPU attention was asked for a GPU's kernel");
   const std::int64_t rows = shape.seq * (shape.heads / shape.kv_heads);
-  const std::int64_t tiles = (rows + query_tile - 1) / query_tile;
+  const std::int64_t tiles = ceil_div(rows, query_tile);
   parallel_for(shape.batch * shape.kv_heads * tiles, 1, [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t t = begin; t < end; ++t) {
       const std::int64_t first_row = t % tiles * query_tile;

@@ -31,8 +31,8 @@ struct RowPiece {
 template <class Epilogue>
 void product_tiles(const float* a, const float* weight, std::int64_t m, std::int64_t n, std::int64_t k,
                    Epilogue epilogue) {
-  const std::int64_t tiles_down = (m + tile_rows - 1) / tile_rows;
-  const std::int64_t tiles_across = (n + tile_cols - 1) / tile_cols;
+  const std::int64_t tiles_down = ceil_div(m, tile_rows);
+  const std::int64_t tiles_across = ceil_div(n, tile_cols);
   parallel_for(tiles_down * tiles_across, 1, [=](std::int64_t begin, std::int64_t end) {
     thread_local Matrix tile;
     for (std::int64_t t = begin; t < end; ++t) {
