@@ -8,6 +8,7 @@
 #include <exception>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 #include "harness/mix.h"
 #include "harness/statistics.h"
@@ -102,7 +103,9 @@ bool is_done(Taking& taking, const Measure& measure) {
 
 void take_turn(Taking& taking, const Measure& measure, int turn, const Clock& clock) {
   const Subject& subject = *taking.subject;
+  const double before = taking.used_seconds;
   if (subject.begin_turn && !guarded(taking, clock, subject.begin_turn)) return;
+  const double beginning = std::exchange(taking.used_seconds, before) - before;
   for (int i = 0; i < turn && taking.active; ++i) {
     Sample sample;
     if (!take_one(taking, clock, false, sample)) return;
@@ -112,6 +115,8 @@ void take_turn(Taking& taking, const Measure& measure, int turn, const Clock& cl
     if (is_done(taking, measure)) taking.active = false;
   }
   if (subject.end_turn) guarded(taking, clock, subject.end_turn);
+  taking.used_seconds += beginning;
+  if (taking.active && is_done(taking, measure)) taking.active = false;
 }
 
 }  // namespace

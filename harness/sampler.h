@@ -46,8 +46,8 @@ std::vector<std::size_t> round_order(std::size_t count, std::uint64_t seed, std:
 /// Each round gives each subject a turn of `turn` samples, in an order drawn from the seed. Warm-up rounds, of one
 /// each, come first and are not kept. A subject leaves when it has `samples` of them and the 95% interval of their
 /// median is within `ci`, when it has ten times as many, or when it has used max_seconds, after 3 samples: the others
-/// go on. Warm-ups count towards max_seconds: a subject that has used half of it leaves them after the first, so that
-/// time for samples is left.
+/// go on. What begins a turn counts when the turn is over, so that it does not end it. Warm-ups count towards
+/// max_seconds: a subject that has used half of it leaves them after the first, so that time for samples is left.
 std::vector<Samples> take_samples(const std::vector<Subject>& subjects, const Measure& measure, std::uint64_t seed,
                                   int turn = 1, const Clock& clock = steady_seconds);
 

@@ -222,6 +222,15 @@ TEST_CASE("turns come whole, each between its beginning and its end") {
   }
 }
 
+TEST_CASE("what begins a turn may take all of the time, but not the turn") {
+  Bench bench;
+  Subject subject = bench.subject("a", 0.01);
+  subject.begin_turn = [&bench] { bench.now += 6; };
+  const auto samples = take_samples({subject}, measure_of(0, 50, 5), 42, 10, bench.clock());
+  CHECK(samples[0].us.size() == 10);
+  CHECK(samples[0].reason == "10 of 50 samples: max_seconds (5) reached");
+}
+
 TEST_CASE("a turn whose beginning or end throws drops its subject") {
   Bench bench;
   Subject early = bench.subject("early", 1);
