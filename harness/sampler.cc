@@ -8,7 +8,6 @@
 #include <exception>
 #include <numeric>
 #include <stdexcept>
-#include <utility>
 
 #include "harness/mix.h"
 #include "harness/statistics.h"
@@ -105,7 +104,8 @@ void take_turn(Taking& taking, const Measure& measure, int turn, const Clock& cl
   const Subject& subject = *taking.subject;
   const double before = taking.used_seconds;
   if (subject.begin_turn && !guarded(taking, clock, subject.begin_turn)) return;
-  const double beginning = std::exchange(taking.used_seconds, before) - before;
+  const double beginning = taking.used_seconds - before;
+  taking.used_seconds = before;
   for (int i = 0; i < turn && taking.active; ++i) {
     Sample sample;
     if (!take_one(taking, clock, false, sample)) return;
@@ -116,7 +116,7 @@ void take_turn(Taking& taking, const Measure& measure, int turn, const Clock& cl
   }
   if (subject.end_turn) guarded(taking, clock, subject.end_turn);
   taking.used_seconds += beginning;
-  if (taking.active && is_done(taking, measure)) taking.active = false;
+  if (beginning > 0 && taking.active && is_done(taking, measure)) taking.active = false;
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ template <typename T>
 void check_residual_squares(std::int64_t m, std::int64_t n, std::int64_t k, bool in_place = false,
                             kernels::ProductKernel with = GemmKernel::hopper) {
   CAPTURE(m, n, k, in_place, name_of(Format<T>::dtype));
-  const std::int64_t parts = (n + kSquaresColumns - 1) / kSquaresColumns;
+  const std::int64_t parts = kernels::ceil_div(n, kSquaresColumns);
   const std::vector<T> added = draw<T>(m * n, 3, 4.0);
   const DeviceBuffer<T> a(draw<T>(m * k, 1)), weight(draw<T>(n * k, 2)), residual(added);
   DeviceBuffer<T> plain(m * n, 0, output_guard);
