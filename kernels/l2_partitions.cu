@@ -2,6 +2,7 @@
 // disturb them.
 #include "kernels/l2_partitions.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <map>
@@ -187,7 +188,7 @@ std::optional<L2Partitions> partitions_by(const std::vector<std::vector<double>>
     partitions.second[i / 64] |= std::uint64_t{1} << i % 64;
     ++seconds;
   }
-  if (2 * seconds != count) return {};
+  if (8 * std::min(seconds, count - seconds) < 3 * count) return {};  // halves would mostly be in the wrong place
   return partitions;
 }
 

@@ -23,7 +23,7 @@ struct L2Partitions {
 };
 
 /// From `latencies`[multiprocessor][line], in any unit. Those of a partition rise and fall together from line to line,
-/// and against the other's. Nothing where they do not, or where one partition has more multiprocessors.
+/// and against the other's. Nothing where they do not, or where one partition has less than three eighths of all.
 std::optional<L2Partitions> partitions_by(const std::vector<std::vector<double>>& latencies);
 
 /// Of the current device, measured at the first call, in some 10 ms; also while the calling thread captures a stream.
