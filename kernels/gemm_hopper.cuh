@@ -50,6 +50,15 @@ inline CUtensorMap permuted_map(DType dtype, const void* weight, std::int64_t n,
                                TensorDimension{n / kPermutedRows, kPermutedRows * k, box_rows / kPermutedRows}});
 }
 
+/// Of 16 neighbouring rows of the weight, the order in shared memory where they are a tile's rows: first those with
+/// even numbers. A thread has rows r and r + 8 of wgmma's, so it gets two neighbours.
+inline CUtensorMap paired_map(DType dtype, const void* weight, std::int64_t n, std::int64_t k, int box_rows) {
+  if (n % kPermutedRows != 0) throw std::invalid_argument("the Hopper product takes a multiple of 32 columns");
+  return tensor_map(dtype, weight,
+                    std::array{TensorDimension{k, 1, 64}, TensorDimension{8, 2 * k, 8}, TensorDimension{2, k, 2},
+                               TensorDimension{n / 16, 16 * k, box_rows / 16}});
+}
+
 /// A block in its pair, and the pair among those with the same tiles.
 template <typename Tile>
 struct Member {
@@ -325,6 +334,60 @@ class OutgoingBand {
   std::array<Fetched, fetched_chunks> fetched_;
 };
 
+/// 64 of the weight's rows and N tokens on their way out, where the operands have changed places: a thread has two
+/// neighbouring columns of c in a quarter of the tokens.
+template <typename T, typename Tile, int N, int Band, typename Epilogue>
+class OutgoingTokens {
+ public:
+  static constexpr bool fetches_early = false;
+
+  __device__ OutgoingTokens(const Epilogue& epilogue, std::uint32_t staging, int warpgroup, int first_col,
+                            int first_token, int m, int n)
+      : epilogue_(epilogue),
+        staging_(staging),
+        barrier_(1 + warpgroup),
+        first_col_(first_col),
+        first_token_(first_token),
+        m_(m),
+        n_(n) {}
+
+  __device__ static __forceinline__ void touch(const Epilogue&, int, int, int, int) {}
+
+  __device__ __forceinline__ void store(const float (&accumulators)[N / 2]) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) % 128 / 32;
+    const int pair = lane / 4, chunk = warp * 2 + pair / 4;
+#pragma unroll
+    for (int first = 0; first < N; first += Tile::staged_tokens) {
+      if (is_leader()) hopper::tma_wait_read();
+      hopper::named_sync(barrier_, 128);
+#pragma unroll
+      for (int eight = 0; eight < Tile::staged_tokens / 8; ++eight) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const int row = lane % 4 * 2 + i, at = (first / 8 + eight) * 4 + i;
+          hopper::store_shared<T>(staging_ + (eight * 8 + row) * 128 + ((chunk ^ row) << 4) + pair % 4 * 4,
+                                  {accumulators[at], accumulators[at + 2]});
+        }
+      }
+      hopper::fence_for_tma();
+      hopper::named_sync(barrier_, 128);
+      if (is_leader() && first_col_ < m_ && first_token_ + first < n_) {
+        hopper::tma_store(epilogue_.c, first_token_ + first, first_col_, staging_);
+        hopper::tma_commit();
+      }
+    }
+  }
+
+ private:
+  const Epilogue& epilogue_;
+  std::uint32_t staging_;
+  int barrier_, first_col_, first_token_, m_, n_;
+};
+
+template <typename T, typename Tile, int N, int Band, typename Epilogue>
+using Outgoing = std::conditional_t<Tile::by_tokens, OutgoingTokens<T, Tile, N, Band, Epilogue>,
+                                    OutgoingBand<T, Tile, N, Band, Epilogue>>;
+
 /// The addresses of a stage's barriers, and what lies in it.
 template <typename Tile>
 struct Ring {
@@ -388,12 +451,32 @@ class IncomingTile {
         a_map_(rows_ == Tile::m ? maps.a : maps.last_a),
         weight_map_(tile.is_wide ? maps.wide : maps.narrow) {}
 
-  /// Says what will come to a stage, and sends for the weight.
-  __device__ __forceinline__ void load_weight(int stage, int slice) const {
+  /// Says what will come to a stage, and sends for what no predecessor writes, the model's weight.
+  __device__ __forceinline__ void load_early(int stage, int slice) const {
     hopper::barrier_arrive_expect(ring_.full(stage), (rows_ + columns_) * Tile::k * 2);
+    if constexpr (Tile::by_tokens) {
+      load_a(stage, slice);
+    } else {
+      load_weight(stage, slice);
+    }
+  }
+  __device__ __forceinline__ void load_late(int stage, int slice) const {
+    if constexpr (Tile::by_tokens) {
+      load_weight(stage, slice);
+    } else {
+      load_a(stage, slice);
+    }
+  }
+
+ private:
+  __device__ __forceinline__ void load_weight(int stage, int slice) const {
     const int part = member_.beside() ? 0 : member_.side * box_columns_;
     if (part >= columns_) return;
     const std::uint32_t box = ring_.weight(stage) + part * Tile::k * 2, barrier = ring_.full(stage);
+    if constexpr (Tile::by_tokens) {
+      if (member_.beside()) return hopper::tma_load(box, weight_map_, tile_.col, slice * Tile::k, barrier);
+      return hopper::tma_load(box, weight_map_, tile_.col + part, slice * Tile::k, barrier, kBoth);
+    }
     const int col = (tile_.col + part) / kPermutedRows;
     const std::uint16_t ranks = member_.beside() ? 1 << member_.side : kBoth;
     if (streams_) {
@@ -405,6 +488,14 @@ class IncomingTile {
 
   __device__ __forceinline__ void load_a(int stage, int slice) const {
     if (rows_ == 0) return;
+    if constexpr (Tile::by_tokens) {
+      if (!member_.beside()) {
+        return hopper::tma_load(ring_.a(stage), a_map_, slice * Tile::k, 0, 0, tile_.row / 16, ring_.full(stage));
+      }
+      const int part = member_.side * (rows_ / kPair);
+      return hopper::tma_load(ring_.a(stage) + part * Tile::k * 2, a_map_, slice * Tile::k, 0, 0,
+                              (tile_.row + part) / 16, ring_.full(stage), kBoth);
+    }
     if (!member_.beside()) {
       return hopper::tma_load(ring_.a(stage), a_map_, tile_.row, slice * Tile::k, ring_.full(stage));
     }
@@ -413,7 +504,6 @@ class IncomingTile {
                      kBoth);
   }
 
- private:
   static constexpr std::uint16_t kBoth = 3;
   const Ring<Tile> ring_;
   Member<Tile> member_;
@@ -437,15 +527,15 @@ __device__ __forceinline__ void produce(const Ring<Tile> ring, const OperandMaps
     const int begin = Tile::has_parts ? 0 : tile.columns_before * spread % count;
     const auto slice_of = [&](int i) { return first + (begin + i < count ? begin + i : begin + i - count); };
     if (sent > 0) {
-      for (int i = 0; i < sent; ++i) incoming.load_weight(i, slice_of(i));
+      for (int i = 0; i < sent; ++i) incoming.load_early(i, slice_of(i));
       hopper::wait_for_predecessor();
     }
     for (int i = 0; i < count; ++i, place.advance()) {
       if (i >= sent) {
         hopper::barrier_wait(ring.empty(place.stage), place.parity ^ 1);  // at once in the ring's first round
-        incoming.load_weight(place.stage, slice_of(i));
+        incoming.load_early(place.stage, slice_of(i));
       }
-      incoming.load_a(place.stage, slice_of(i));
+      incoming.load_late(place.stage, slice_of(i));
     }
     if constexpr (Tile::has_parts) break;  // its only tile; a loop would cost registers
   }
@@ -556,7 +646,7 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
       }
 #pragma unroll
       for (int band = 0; band < Bands; ++band) {
-        OutgoingBand<T, Tile, N, 0, Epilogue>::touch(epilogue, tile.row + first_row + band * 64, tile.col, m, n);
+        Outgoing<T, Tile, N, 0, Epilogue>::touch(epilogue, tile.row + first_row + band * 64, tile.col, m, n);
       }
     }
     const auto multiply = [&](bool accumulate) {
@@ -595,12 +685,12 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
     };
     // Reads that wait for nothing go out before the wait for the last products. Others come behind it, so that the
     // stage is given back first.
-    if constexpr (!OutgoingBand<T, Tile, N, 0, Epilogue>::fetches_early) finish_products();
+    if constexpr (!Outgoing<T, Tile, N, 0, Epilogue>::fetches_early) finish_products();
     if constexpr (Tile::has_parts) {
       if (member.parts() > 1 && !PartsOfTile<Tile>(ring, member, warpgroup).add(accumulators[0])) return;
     }
     const auto store_band = [&]<int Band>() {
-      using Out = OutgoingBand<T, Tile, N, Band, Epilogue>;
+      using Out = Outgoing<T, Tile, N, Band, Epilogue>;
       Out out(epilogue, ring.staging(warpgroup), warpgroup, tile.row + first_row + Band * 64, tile.col, m, n);
       if constexpr (Out::fetches_early) finish_products();
       out.store(accumulators[Band]);
@@ -693,13 +783,15 @@ void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int
   require<Tile>(plan, m, k, device);
   constexpr DType dtype = std::is_same_v<T, __half> ? DType::fp16 : DType::bf16;
   const int shared_a = plan.beside ? kPair : 1, shared_weight = plan.beside ? 1 : kPair;
-  constexpr int kAlignRows = hopper::kAlignBytes / (Tile::k * 2);
+  constexpr int kAlignRows = Tile::by_tokens ? 16 : hopper::kAlignBytes / (Tile::k * 2);
   const int rest = static_cast<int>((m - 1) % Tile::m) + 1;
   const int last_rows = ceil_div(rest, shared_a * kAlignRows) * shared_a * kAlignRows;
-  const OperandMaps maps{.a = matrix_map(dtype, a, m, k, Tile::m / shared_a),
-                         .last_a = matrix_map(dtype, a, m, k, last_rows / shared_a),
-                         .wide = permuted_map(dtype, weight, n, k, Tile::n / shared_weight),
-                         .narrow = permuted_map(dtype, weight, n, k, Tile::narrow_n / shared_weight),
+  const auto rows_map = Tile::by_tokens ? paired_map : matrix_map;
+  const auto columns_map = Tile::by_tokens ? matrix_map : permuted_map;
+  const OperandMaps maps{.a = rows_map(dtype, a, m, k, Tile::m / shared_a),
+                         .last_a = rows_map(dtype, a, m, k, last_rows / shared_a),
+                         .wide = columns_map(dtype, weight, n, k, Tile::n / shared_weight),
+                         .narrow = columns_map(dtype, weight, n, k, Tile::narrow_n / shared_weight),
                          .last_rows = last_rows};
   const int slices = slices_of<Tile>(k), spread = group_stays_in_l2<Tile>(k, device) ? ceil_div(slices, 4) : 0;
   launch_hopper_kernel(exec, gemm_hopper<T, Tile, Epilogue>, pairs_of<Tile>(m, plan, device) * kPair, Tile::threads,

@@ -245,6 +245,10 @@ __device__ __forceinline__ void tma_wait_read() { asm volatile("cp.async.bulk.wa
 
 /// Rounds 4 or 8 floats to neighbours in shared memory, by one store.
 template <typename T>
+__device__ __forceinline__ void store_shared(std::uint32_t shared, const float (&values)[2]) {
+  asm volatile("st.shared.b32 [%0], %1;\n" ::"r"(shared), "r"(pack<T>(values[0], values[1])) : "memory");
+}
+template <typename T>
 __device__ __forceinline__ void store_shared(std::uint32_t shared, const float (&values)[4]) {
   asm volatile("st.shared.v2.b32 [%0], {%1, %2};\n" ::"r"(shared), "r"(pack<T>(values[0], values[1])),
                "r"(pack<T>(values[2], values[3]))
@@ -331,6 +335,7 @@ __device__ __forceinline__ void wgmma(float (&d)[N / 2], const std::uint32_t* a,
 #define FUSEBENCH_FLOATS_32(d, i) \
   FUSEBENCH_FLOATS_8(d, i), FUSEBENCH_FLOATS_8(d, i + 8), FUSEBENCH_FLOATS_8(d, i + 16), FUSEBENCH_FLOATS_8(d, i + 24)
 #define FUSEBENCH_FLOATS_64(d) FUSEBENCH_FLOATS_32(d, 0), FUSEBENCH_FLOATS_32(d, 32)
+#define FUSEBENCH_FLOATS_80(d) FUSEBENCH_FLOATS_64(d), FUSEBENCH_FLOATS_8(d, 64), FUSEBENCH_FLOATS_8(d, 72)
 #define FUSEBENCH_FLOATS_96(d) FUSEBENCH_FLOATS_32(d, 0), FUSEBENCH_FLOATS_32(d, 32), FUSEBENCH_FLOATS_32(d, 64)
 #define FUSEBENCH_FLOATS_128(d) FUSEBENCH_FLOATS_64(d), FUSEBENCH_FLOATS_32(d, 64), FUSEBENCH_FLOATS_32(d, 96)
 #define FUSEBENCH_NAMES_32                                                  \
@@ -341,6 +346,12 @@ __device__ __forceinline__ void wgmma(float (&d)[N / 2], const std::uint32_t* a,
   "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
   "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
   "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}"
+#define FUSEBENCH_NAMES_80 \
+  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
+  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79}"
 #define FUSEBENCH_NAMES_96                                                           \
   "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "          \
   "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
@@ -385,6 +396,8 @@ FUSEBENCH_WGMMA(__half, "f16", 64, FUSEBENCH_NAMES_32, "%32", "%33", "%34", FUSE
 FUSEBENCH_WGMMA(__nv_bfloat16, "bf16", 64, FUSEBENCH_NAMES_32, "%32", "%33", "%34", FUSEBENCH_FLOATS_32(d, 0))
 FUSEBENCH_WGMMA(__half, "f16", 128, FUSEBENCH_NAMES_64, "%64", "%65", "%66", FUSEBENCH_FLOATS_64(d))
 FUSEBENCH_WGMMA(__nv_bfloat16, "bf16", 128, FUSEBENCH_NAMES_64, "%64", "%65", "%66", FUSEBENCH_FLOATS_64(d))
+FUSEBENCH_WGMMA(__half, "f16", 160, FUSEBENCH_NAMES_80, "%80", "%81", "%82", FUSEBENCH_FLOATS_80(d))
+FUSEBENCH_WGMMA(__nv_bfloat16, "bf16", 160, FUSEBENCH_NAMES_80, "%80", "%81", "%82", FUSEBENCH_FLOATS_80(d))
 FUSEBENCH_WGMMA(__half, "f16", 192, FUSEBENCH_NAMES_96, "%96", "%97", "%98", FUSEBENCH_FLOATS_96(d))
 FUSEBENCH_WGMMA(__nv_bfloat16, "bf16", 192, FUSEBENCH_NAMES_96, "%96", "%97", "%98", FUSEBENCH_FLOATS_96(d))
 FUSEBENCH_WGMMA(__half, "f16", 256, FUSEBENCH_NAMES_128, "%128", "%129", "%130", FUSEBENCH_FLOATS_128(d))
@@ -403,10 +416,12 @@ FUSEBENCH_WGMMA_FROM_REGISTERS(__nv_bfloat16, "bf16", 128, FUSEBENCH_NAMES_64, "
 #undef FUSEBENCH_WGMMA
 #undef FUSEBENCH_NAMES_128
 #undef FUSEBENCH_NAMES_96
+#undef FUSEBENCH_NAMES_80
 #undef FUSEBENCH_NAMES_64
 #undef FUSEBENCH_NAMES_32
 #undef FUSEBENCH_FLOATS_128
 #undef FUSEBENCH_FLOATS_96
+#undef FUSEBENCH_FLOATS_80
 #undef FUSEBENCH_FLOATS_64
 #undef FUSEBENCH_FLOATS_32
 #undef FUSEBENCH_FLOATS_8

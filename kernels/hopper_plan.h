@@ -26,6 +26,7 @@ constexpr int kPair = 2;      ///< blocks
 /// Tiles of 128 rows and Wide columns; a product's last columns may be tiles of Narrow columns, see choose_columns.
 template <int Wide, int Narrow, int Stages, Consumers How>
 struct HopperTile {
+  static constexpr bool by_tokens = false;
   static constexpr int m = 128, n = Wide, narrow_n = Narrow, k = 64, stages = Stages;
   static constexpr int group_rows = 2048;  ///< rows of c that are worked on at one time, see TileSchedule
   static constexpr bool by_turns = How == Consumers::by_turns, has_parts = How == Consumers::together_on_parts;
@@ -47,6 +48,28 @@ struct HopperTile {
   static_assert(n / kPair % kPermutedRows == 0 && n % 64 == 0);
   static_assert(narrow_n <= n && narrow_n / kPair % kPermutedRows == 0 && narrow_n % 64 == 0);
   static_assert(m * kPair <= INT32_MAX - kHopperExtent && n * kPair <= INT32_MAX - kHopperExtent);
+};
+
+/// The operands change places: rows of a tile are those of the weight, 128 of them, and its columns are N tokens.
+template <int N, int Stages, Consumers How>
+struct HopperTokenTile {
+  static constexpr bool by_tokens = true;
+  static constexpr int m = 128, n = N, narrow_n = N, k = 64, stages = Stages;
+  static constexpr int group_rows = 2048;
+  static constexpr bool by_turns = How == Consumers::by_turns, has_parts = How == Consumers::together_on_parts;
+  static constexpr int consumers = 2;
+  static constexpr int readers = by_turns ? 1 : consumers;
+  static constexpr int bands = m / 64 / readers;
+  static constexpr int threads = 128 * (1 + consumers);
+  static constexpr int a_bytes = m * k * 2, weight_bytes = n * k * 2, stage_bytes = a_bytes + weight_bytes;
+  static constexpr int staged_tokens = N / 2;  ///< of a band, 64 rows of the weight
+  static constexpr int staging_bytes = staged_tokens * 128;
+  static constexpr int staging_offset = stages * stage_bytes;
+  static constexpr int barriers_offset = staging_offset + consumers * staging_bytes;
+  static constexpr int place_offset = barriers_offset + 2 * stages * 8;
+  static constexpr int answers_offset = place_offset + 4;
+  static constexpr int used_bytes = answers_offset + 4 * consumers;
+  static_assert(staged_tokens % 8 == 0 && staging_bytes % 1024 == 0);
 };
 
 using HopperLargeTile = HopperTile<256, 256, 4, Consumers::together>;

@@ -75,6 +75,25 @@ void add_plan(std::vector<Contender>& contenders, const std::string& tile, Task 
                         }});
 }
 
+template <typename Tile>
+void add_tokens(std::vector<Contender>& contenders, const std::string& tile, Task task, Buffers& of, bool beside,
+                int parts) {
+  const HopperDevice device = hopper_device();
+  const std::int64_t tokens = beside ? ceil_div<std::int64_t>(task.m, kPair) : task.m;
+  HopperPlan plan{.columns = {static_cast<int>(ceil_div<std::int64_t>(tokens, Tile::n)), 0},
+                  .beside = beside,
+                  .parts = parts};
+  if (beside && task.m <= Tile::n) return;
+  if (parts > 1 && pair_tiles<Tile>(task.n, plan) * parts > device.pairs) return;
+  if (parts > 1) plan.part_sums = {of.part_sums.data(), next_launch_counters()->finished};
+  const std::string name = tile + (beside ? ", beside" : "") + ", " + std::to_string(parts) + " parts";
+  contenders.push_back({name, [task, plan, &of] {
+                          launch_hopper_tiles<Tile>(
+                              {Backend::cuda, nullptr}, of.weight.data(), of.a.data(), task.n, task.m, task.k,
+                              testing::plain_tokens<Tile>(DType::bf16, of.c.data(), task.m, task.n), plan);
+                        }});
+}
+
 /// The product with the epilogue that the block gives it.
 void launch_fused(GemmKernel gemm, Task task, Buffers& of) {
   const Exec exec{Backend::cuda, nullptr};
@@ -115,6 +134,17 @@ void compare(Task task, Device& device, DeviceBuffer<char>& flushed) {
       add_plan<HopperPartTile>(contenders, "256, 192 on parts", task, of, beside, parts);
       add_plan<HopperMediumPartTile>(contenders, "128 on parts", task, of, beside, parts);
       add_plan<HopperSmallPartTile>(contenders, "64 on parts", task, of, beside, parts);
+    }
+  }
+  using enum Consumers;
+  for (const bool beside : {false, true}) {
+    add_tokens<HopperTokenTile<192, 4, by_turns>>(contenders, "192 tokens by turns", task, of, beside, 1);
+    add_tokens<HopperTokenTile<160, 5, by_turns>>(contenders, "160 tokens by turns", task, of, beside, 1);
+    for (const int parts : {1, 2, 3, 4, 6, 8}) {
+      add_tokens<HopperTokenTile<192, 4, together_on_parts>>(contenders, "192 tokens on parts", task, of, beside, parts);
+      add_tokens<HopperTokenTile<160, 5, together_on_parts>>(contenders, "160 tokens on parts", task, of, beside, parts);
+      add_tokens<HopperTokenTile<128, 6, together_on_parts>>(contenders, "128 tokens on parts", task, of, beside, parts);
+      add_tokens<HopperTokenTile<64, 8, together_on_parts>>(contenders, "64 tokens on parts", task, of, beside, parts);
     }
   }
   contenders.push_back({"its epilogue", [&] { launch_fused(GemmKernel::hopper, task, of); }});

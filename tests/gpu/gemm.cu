@@ -264,6 +264,43 @@ TEST_CASE("a Hopper product is right over many tiles of each block, for both of 
   });
 }
 
+TEST_CASE("a Hopper product whose operands change places is right") {
+  if (skip_without_hopper()) return;
+  static DeviceBuffer<float> sums(kernels::part_sums_bytes(kernels::multiprocessors(), 1, 1) / sizeof(float));
+  using enum Consumers;
+  for_types<HopperTokenTile<192, 4, by_turns>, HopperTokenTile<160, 5, by_turns>,
+            HopperTokenTile<192, 4, together_on_parts>, HopperTokenTile<160, 5, together_on_parts>,
+            HopperTokenTile<64, 8, together_on_parts>>([&]<typename Tile>() {
+    for (const std::int64_t m : {1, 33, 159, 161, 320, 401}) {
+      for (const std::int64_t n : {32, 160, 1056}) {
+        for (const std::int64_t k : {8, 72, 520, 1000}) {
+          const std::vector<__half> a = draw<__half>(m * k, 1), weight = draw<__half>(n * k, 2);
+          const DeviceBuffer<__half> device_a(a), device_weight(weight);
+          const Product expected = product(a, weight, m, n, k);
+          for (const bool beside : {false, true}) {
+            for (const int parts : {1, 2, 3}) {
+              const std::int64_t tokens = beside ? kernels::ceil_div<std::int64_t>(m, kPair) : m;
+              const HopperPlan plan{.columns = {static_cast<int>(kernels::ceil_div<std::int64_t>(tokens, Tile::n)), 0},
+                                    .beside = beside,
+                                    .parts = parts,
+                                    .part_sums = {sums.data(), kernels::next_launch_counters()->finished}};
+              const bool fits = Tile::has_parts && parts <= slices_of<Tile>(k) &&
+                                pair_tiles<Tile>(n, plan) * parts <= hopper_device().pairs;
+              if (parts > 1 && !fits) continue;
+              CAPTURE(m, n, k, Tile::n, beside, parts);
+              DeviceBuffer<__half> c(m * n, 0, output_guard);
+              launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, device_weight.data(), device_a.data(), n, m, k,
+                                        plain_tokens<Tile>(DType::fp16, c.data(), m, n), plan);
+              CHECK(mismatch(c.read(), expected.value, expected.slack) == "");
+              CHECK(c.guards_intact());
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
 TEST_CASE("a Hopper product does not depend on what a stage held beyond its rows and columns") {
   if (skip_without_hopper()) return;
   const std::int64_t n = 544, k = 1024;

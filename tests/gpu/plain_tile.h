@@ -24,4 +24,17 @@ struct PlainTile {
   __device__ kernels::cuda::BoxTarget target(int row, int col) const { return {c, row, col}; }
 };
 
+/// The same where the operands change places: c's box of 64 columns and the tile's staged tokens.
+struct PlainTokens {
+  struct Operands {};
+  CUtensorMap c;
+};
+
+template <typename Tile>
+PlainTokens plain_tokens(DType dtype, void* c, std::int64_t tokens, std::int64_t cols) {
+  using kernels::cuda::TensorDimension;
+  return {kernels::cuda::tensor_map(
+      dtype, c, std::array{TensorDimension{cols, 1, 64}, TensorDimension{tokens, cols, Tile::staged_tokens}})};
+}
+
 }  // namespace fusebench::testing
