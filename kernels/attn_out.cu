@@ -116,10 +116,11 @@ void product_residual(const Exec& exec, ProductKernel product, DType dtype, cons
                             ResidualEpilogue<T>{added, static_cast<T*>(out), n, vectors});
     }
     if (!is_aligned_16(residual)) throw std::invalid_argument("the Hopper product reads an aligned residual alone");
-    const ResidualTile<T> tile{output_map(dtype, out, m, n), added, n};
+    const auto tile = [&](int box_rows) { return ResidualTile<T>{output_map(dtype, out, m, n, box_rows), added, n}; };
     if (squares == nullptr) return launch_hopper(exec, rows, weights, m, n, k, tile, product.part_sums);
     const auto parts = static_cast<int>(ceil_div(n, kSquaresColumns));
-    launch_hopper(exec, rows, weights, m, n, k, ResidualSquaresTile<T>{tile, squares, parts}, product.part_sums);
+    const auto squares_tile = [&](int box_rows) { return ResidualSquaresTile<T>{tile(box_rows), squares, parts}; };
+    launch_hopper(exec, rows, weights, m, n, k, squares_tile, product.part_sums);
   });
 }
 

@@ -133,9 +133,9 @@ class TileSchedule {
 };
 
 /// A matrix [rows, cols] of results. Throws std::invalid_argument where its base or rows are not aligned.
-inline CUtensorMap output_map(DType dtype, void* base, std::int64_t rows, std::int64_t cols) {
+inline CUtensorMap output_map(DType dtype, void* base, std::int64_t rows, std::int64_t cols, int box_rows) {
   return tensor_map(dtype, base,
-                    std::array{TensorDimension{cols, 1, kBoxColumns}, TensorDimension{rows, cols, kBoxRows}},
+                    std::array{TensorDimension{cols, 1, kBoxColumns}, TensorDimension{rows, cols, box_rows}},
                     CU_TENSOR_MAP_SWIZZLE_64B);
 }
 
@@ -334,8 +334,9 @@ class OutgoingBand {
   std::array<Fetched, fetched_chunks> fetched_;
 };
 
-/// 64 of the weight's rows and N tokens on their way out, where the operands have changed places: a thread has two
-/// neighbouring columns of c in a quarter of the tokens.
+/// 64 columns of N tokens on their way out, where the operands have changed places. A thread has two neighbouring
+/// columns in a quarter of the tokens. It leaves those of 32 tokens in shared memory, and takes one token's 16 columns,
+/// eight of each 32, as the epilogues want them.
 template <typename T, typename Tile, int N, int Band, typename Epilogue>
 class OutgoingTokens {
  public:
@@ -348,40 +349,123 @@ class OutgoingTokens {
         barrier_(1 + warpgroup),
         first_col_(first_col),
         first_token_(first_token),
-        m_(m),
-        n_(n) {}
+        columns_(m),
+        tokens_(n) {}
 
-  __device__ static __forceinline__ void touch(const Epilogue&, int, int, int, int) {}
-
-  __device__ __forceinline__ void store(const float (&accumulators)[N / 2]) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) % 128 / 32;
-    const int pair = lane / 4, chunk = warp * 2 + pair / 4;
-#pragma unroll
-    for (int first = 0; first < N; first += Tile::staged_tokens) {
-      if (is_leader()) hopper::tma_wait_read();
-      hopper::named_sync(barrier_, 128);
-#pragma unroll
-      for (int eight = 0; eight < Tile::staged_tokens / 8; ++eight) {
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const int row = lane % 4 * 2 + i, at = (first / 8 + eight) * 4 + i;
-          hopper::store_shared<T>(staging_ + (eight * 8 + row) * 128 + ((chunk ^ row) << 4) + pair % 4 * 4,
-                                  {accumulators[at], accumulators[at + 2]});
-        }
-      }
-      hopper::fence_for_tma();
-      hopper::named_sync(barrier_, 128);
-      if (is_leader() && first_col_ < m_ && first_token_ + first < n_) {
-        hopper::tma_store(epilogue_.c, first_token_ + first, first_col_, staging_);
-        hopper::tma_commit();
+  __device__ static __forceinline__ void touch(const Epilogue& epilogue, int first_col, int first_token, int m, int n) {
+    if constexpr (requires { epilogue.touch(0, 0, 0); }) {
+#pragma unroll 1
+      for (int group = 0; group < kGroups; ++group) {
+        const int token = first_token + group * Tile::box_rows + token_in_group();
+        epilogue.touch(min(token, n - 1), min(first_col, m - 8), min(first_col + kColumns, m));
       }
     }
   }
 
+  __device__ __forceinline__ void store(const float (&accumulators)[N / 2]) const {
+#pragma unroll 1
+    for (int group = 0; group < kGroups; ++group) {
+      const int first_token = first_token_ + group * Tile::box_rows;
+      if (first_token >= tokens_) return;
+      const typename Epilogue::Row row = epilogue_.row(min(first_token + token_in_group(), tokens_ - 1));
+      [[maybe_unused]] Fetched early[2];
+      if constexpr (kHasRoom) {
+#pragma unroll
+        for (int chunk = 0; chunk < 2; ++chunk) early[chunk] = fetch(row, chunk);
+      }
+#pragma unroll
+      for (int of = 0; of < kGroups; ++of) {
+        if (of == group) leave(accumulators, of);
+      }
+      if (is_leader()) hopper::tma_wait_read();
+      hopper::named_sync(barrier_, 128);
+      float squares = 0.0f;
+      if constexpr (kHasRoom) {
+#pragma unroll
+        for (int chunk = 0; chunk < 2; ++chunk) stage_chunk(chunk, row, early[chunk], squares);
+      } else {
+#pragma unroll 1
+        for (int chunk = 0; chunk < 2; ++chunk) stage_chunk(chunk, row, fetch(row, chunk), squares);
+      }
+      if constexpr (sums_squares<Epilogue>) {
+        const float sum = quad_sum(squares);
+        const bool writes = lane() % 4 == 0 && first_token + token_in_group() < tokens_ && first_col_ < columns_;
+        if (writes) epilogue_.store_squares(row, first_col_ / kColumns, sum);
+      }
+      hopper::fence_for_tma();
+      hopper::named_sync(barrier_, 128);
+      if (is_leader()) store_boxes(first_token);
+    }
+  }
+
  private:
+  static constexpr int kColumns = 64, kGroups = N / Tile::box_rows;
+  static constexpr bool kHasRoom = Tile::bands == 1;  ///< in registers, for what both chunks read
+  static_assert(!sums_squares<Epilogue> || kColumns == kSquaresColumns);
+
+  __device__ __forceinline__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
+  __device__ __forceinline__ static int warp() { return static_cast<int>(threadIdx.x) % 128 / 32; }
+  __device__ __forceinline__ static int token_in_group() { return warp() * 8 + lane() / 4; }
+  __device__ __forceinline__ int col_at(int chunk) const { return first_col_ + chunk * 32 + lane() % 4 * 8; }
+  __device__ __forceinline__ std::uint32_t exchange() const { return staging_ + 2 * Tile::box_bytes; }
+
+  /// `group` has to be known at compile time, since accumulators are registers.
+  __device__ __forceinline__ void leave(const float (&accumulators)[N / 2], int group) const {
+    const std::uint32_t place = exchange() + lane() % 4 * 2 * Tile::exchange_pitch + (warp() * 16 + lane() / 4 * 2) * 4;
+#pragma unroll
+    for (int eight = 0; eight < Tile::box_rows / 8; ++eight) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int at = (group * Tile::box_rows / 8 + eight) * 4 + i;
+        hopper::store_pair(place + (eight * 8 + i) * Tile::exchange_pitch, accumulators[at], accumulators[at + 2]);
+      }
+    }
+  }
+
+  struct Fetched {
+    typename Epilogue::Column column;
+    typename Epilogue::Operands operands;
+  };
+
+  __device__ __forceinline__ Fetched fetch(const typename Epilogue::Row& row, int chunk) const {
+    const typename Epilogue::Column column = epilogue_.column(min(col_at(chunk), columns_ - 8));
+    return {column, epilogue_.fetch(row, column)};
+  }
+
+  __device__ __forceinline__ void stage_chunk(int chunk, const typename Epilogue::Row& row, const Fetched& fetched,
+                                              float& squares) const {
+    const int in_band = chunk * 32 + lane() % 4 * 8;
+    float values[8];
+    hopper::load_eight(exchange() + token_in_group() * Tile::exchange_pitch + in_band * 4, values);
+    const std::uint32_t staged = staging_ + token_in_group() * kBoxColumns * 2;
+    const int swizzle = lane() / 8 * 16;  // TMA's, token / 2 % 4
+    const auto place = [&](int at, const auto& results) {
+      hopper::store_shared<T>(staged + at / kBoxColumns * Tile::box_bytes + (at % kBoxColumns * 2 ^ swizzle), results);
+    };
+    const int own = in_band * Epilogue::kOutputs / 8;
+    if constexpr (sums_squares<Epilogue>) {
+      const float sum = epilogue_.put(row, fetched.column, fetched.operands, values, own, place);
+      if (col_at(chunk) < columns_) squares += sum;
+    } else {
+      epilogue_.put(row, fetched.column, fetched.operands, values, own, place);
+    }
+  }
+
+  __device__ __forceinline__ void store_boxes(int first_token) const {
+    constexpr int kSource = kBoxColumns * 8 / Epilogue::kOutputs;  // columns of the product in a box
+#pragma unroll
+    for (int in_band = 0; in_band < kColumns; in_band += kSource) {
+      const int col = first_col_ + in_band;
+      if (col >= columns_) break;
+      const BoxTarget target = epilogue_.target(first_token, col);
+      hopper::tma_store(target.map, target.row, target.col, staging_ + in_band / kSource * Tile::box_bytes);
+    }
+    hopper::tma_commit();
+  }
+
   const Epilogue& epilogue_;
   std::uint32_t staging_;
-  int barrier_, first_col_, first_token_, m_, n_;
+  int barrier_, first_col_, first_token_, columns_, tokens_;
 };
 
 template <typename T, typename Tile, int N, int Band, typename Epilogue>
@@ -773,13 +857,19 @@ inline HopperDevice hopper_device() {
   return {.pairs = multiprocessors() / kPair, .l2_bytes = device_attribute<cudaDevAttrL2CacheSize>()};
 }
 
-template <typename Tile, typename T, typename Epilogue>
-void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
-                         const Epilogue& epilogue, const HopperPlan& plan) {
+/// `epilogue_of`(box_rows): the epilogue, whose maps of results have boxes of so many rows. The plan is one of
+/// tile_extents.
+template <typename Tile, typename T, typename EpilogueOf>
+void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int64_t tokens, std::int64_t features,
+                         std::int64_t k, const EpilogueOf& epilogue_of, const HopperPlan& plan) {
   constexpr int kSharedBytes = hopper::kAlignBytes + Tile::used_bytes;
   static_assert(Tile::stage_bytes % hopper::kAlignBytes == 0 && Tile::weight_bytes / kPair % hopper::kAlignBytes == 0);
   static_assert(kSharedBytes <= 227 * 1024);
   const HopperDevice device = hopper_device();
+  const auto [m, n] = tile_extents<Tile>(tokens, features);
+  if constexpr (Tile::by_tokens) std::swap(a, weight);
+  const auto epilogue = epilogue_of(Tile::box_rows);
+  using Epilogue = std::remove_const_t<decltype(epilogue)>;
   require<Tile>(plan, m, k, device);
   constexpr DType dtype = std::is_same_v<T, __half> ? DType::fp16 : DType::bf16;
   const int shared_a = plan.beside ? kPair : 1, shared_weight = plan.beside ? 1 : kPair;
@@ -801,19 +891,19 @@ void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int
 
 /// By the plan that is expected to be done first. k is split where there is memory for `part_sums`, and all parts have
 /// room at one time.
-template <typename T, typename Epilogue>
+template <typename T, typename EpilogueOf>
 void launch_hopper(const Exec& exec, const T* a, const T* weight, std::int64_t m, std::int64_t n, std::int64_t k,
-                   const Epilogue& epilogue, void* part_sums = nullptr) {
+                   const EpilogueOf& epilogue_of, void* part_sums = nullptr) {
   if (std::max(m, n) > kHopperExtent) throw std::invalid_argument("the Hopper product takes m and n up to 2^31 - 513");
   const HopperDevice device = hopper_device();
   const ChosenPlan chosen = choose_plan(m, n, k, part_sums != nullptr, device);
   with_tile(chosen.tile, [&]<typename Tile>() {
     HopperPlan plan = chosen.plan;
-    if (halves_rows<Tile>(m, k, plan, device)) {
+    if (halves_rows<Tile>(tile_extents<Tile>(m, n).rows, k, plan, device)) {
       if (const auto partitions = l2_partitions()) plan.rows = {&next_launch_counters()->arrivals, *partitions};
     }
     if (plan.parts > 1) plan.part_sums = {static_cast<float*>(part_sums), next_launch_counters()->finished};
-    launch_hopper_tiles<Tile>(exec, a, weight, m, n, k, epilogue, plan);
+    launch_hopper_tiles<Tile>(exec, a, weight, m, n, k, epilogue_of, plan);
   });
 }
 

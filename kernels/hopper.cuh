@@ -244,9 +244,17 @@ __device__ __forceinline__ void tma_commit() { asm volatile("cp.async.bulk.commi
 __device__ __forceinline__ void tma_wait_read() { asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory"); }
 
 /// Rounds 4 or 8 floats to neighbours in shared memory, by one store.
-template <typename T>
-__device__ __forceinline__ void store_shared(std::uint32_t shared, const float (&values)[2]) {
-  asm volatile("st.shared.b32 [%0], %1;\n" ::"r"(shared), "r"(pack<T>(values[0], values[1])) : "memory");
+__device__ __forceinline__ void store_pair(std::uint32_t shared, float first, float second) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};\n" ::"r"(shared), "f"(first), "f"(second) : "memory");
+}
+__device__ __forceinline__ void load_eight(std::uint32_t shared, float (&values)[8]) {
+#pragma unroll
+  for (int i = 0; i < 8; i += 4) {
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];\n"
+                 : "=f"(values[i]), "=f"(values[i + 1]), "=f"(values[i + 2]), "=f"(values[i + 3])
+                 : "r"(shared + i * 4)
+                 : "memory");
+  }
 }
 template <typename T>
 __device__ __forceinline__ void store_shared(std::uint32_t shared, const float (&values)[4]) {
@@ -346,8 +354,8 @@ __device__ __forceinline__ void wgmma(float (&d)[N / 2], const std::uint32_t* a,
   "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
   "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
   "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}"
-#define FUSEBENCH_NAMES_80 \
-  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+#define FUSEBENCH_NAMES_80                                                           \
+  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "          \
   "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
   "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
   "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \

@@ -27,6 +27,7 @@ constexpr int kPair = 2;      ///< blocks
 template <int Wide, int Narrow, int Stages, Consumers How>
 struct HopperTile {
   static constexpr bool by_tokens = false;
+  static constexpr int box_rows = kBoxRows;
   static constexpr int m = 128, n = Wide, narrow_n = Narrow, k = 64, stages = Stages;
   static constexpr int group_rows = 2048;  ///< rows of c that are worked on at one time, see TileSchedule
   static constexpr bool by_turns = How == Consumers::by_turns, has_parts = How == Consumers::together_on_parts;
@@ -50,7 +51,7 @@ struct HopperTile {
   static_assert(m * kPair <= INT32_MAX - kHopperExtent && n * kPair <= INT32_MAX - kHopperExtent);
 };
 
-/// The operands change places: rows of a tile are those of the weight, 128 of them, and its columns are N tokens.
+/// The operands change places: a tile's rows are 128 of the weight's, its columns N tokens, any multiple of 32.
 template <int N, int Stages, Consumers How>
 struct HopperTokenTile {
   static constexpr bool by_tokens = true;
@@ -62,14 +63,17 @@ struct HopperTokenTile {
   static constexpr int bands = m / 64 / readers;
   static constexpr int threads = 128 * (1 + consumers);
   static constexpr int a_bytes = m * k * 2, weight_bytes = n * k * 2, stage_bytes = a_bytes + weight_bytes;
-  static constexpr int staged_tokens = N / 2;  ///< of a band, 64 rows of the weight
-  static constexpr int staging_bytes = staged_tokens * 128;
+  static constexpr int box_rows = 32;
+  static constexpr int box_bytes = box_rows * kBoxColumns * 2;
+  /// Of 32 tokens' sums in fp32, for a band's 64 columns; four more, so that the accesses of a warp meet in no bank.
+  static constexpr int exchange_pitch = (64 + 4) * 4;
+  static constexpr int staging_bytes = 2 * box_bytes + box_rows * exchange_pitch;
   static constexpr int staging_offset = stages * stage_bytes;
   static constexpr int barriers_offset = staging_offset + consumers * staging_bytes;
   static constexpr int place_offset = barriers_offset + 2 * stages * 8;
   static constexpr int answers_offset = place_offset + 4;
   static constexpr int used_bytes = answers_offset + 4 * consumers;
-  static_assert(staged_tokens % 8 == 0 && staging_bytes % 1024 == 0);
+  static_assert(n % box_rows == 0 && staging_bytes % 512 == 0);
 };
 
 using HopperLargeTile = HopperTile<256, 256, 4, Consumers::together>;
@@ -77,6 +81,19 @@ using HopperTurnTile = HopperTile<192, 128, 5, Consumers::by_turns>;
 using HopperPartTile = HopperTile<256, 192, 4, Consumers::together_on_parts>;
 using HopperMediumPartTile = HopperTile<128, 128, 6, Consumers::together_on_parts>;
 using HopperSmallPartTile = HopperTile<64, 64, 8, Consumers::together_on_parts>;
+using HopperToken160TurnTile = HopperTokenTile<160, 5, Consumers::by_turns>;
+using HopperToken192Tile = HopperTokenTile<192, 4, Consumers::together>;
+using HopperToken160PartTile = HopperTokenTile<160, 5, Consumers::together_on_parts>;
+using HopperToken192PartTile = HopperTokenTile<192, 4, Consumers::together_on_parts>;
+
+/// Of a product, the rows and columns of all tiles.
+struct TileExtents {
+  std::int64_t rows, columns;
+};
+template <typename Tile>
+constexpr TileExtents tile_extents(std::int64_t m, std::int64_t n) {
+  return Tile::by_tokens ? TileExtents{n, m} : TileExtents{m, n};
+}
 
 /// How many tiles lie beside each other: first `wide` wide ones, then narrow ones.
 struct ColumnPlan {
@@ -214,7 +231,7 @@ void require(const HopperPlan& plan, std::int64_t m, std::int64_t k, HopperDevic
 /// Whether rows should be halved: where columns are spread. In step they would be read more often.
 template <typename Tile>
 bool halves_rows(std::int64_t m, std::int64_t k, const HopperPlan& plan, HopperDevice device) {
-  const bool pays = !Tile::has_parts && !plan.beside && group_stays_in_l2<Tile>(k, device);
+  const bool pays = !Tile::has_parts && !Tile::by_tokens && !plan.beside && group_stays_in_l2<Tile>(k, device);
   return pays && can_halve_rows<Tile>(m, plan.columns, device);
 }
 
@@ -238,7 +255,8 @@ CostedPlan cost_plan(std::int64_t m, std::int64_t n, std::int64_t k, bool beside
   const double busiest = busiest_columns<Tile>(tall, columns, at_once) * reading;
   const int slices = ceil_div(slices_of<Tile>(k), parts);
   constexpr double kEpilogue = 6, kFromMemory = 0.0145;
-  const double products = std::max(busiest, kFromMemory * static_cast<double>(n * parts)) * slices;
+  const double products =
+      std::max(busiest, kFromMemory * static_cast<double>((Tile::by_tokens ? m : n) * parts)) * slices;
   const double rereads = Tile::by_turns && !group_stays_in_l2<Tile>(k, device) ? 1.05 : 1.0;
   const double last = columns.narrow > 0 ? Tile::narrow_n : Tile::n;
   const double epilogue = kEpilogue * (Tile::by_turns ? 2 * last : busiest);
@@ -263,7 +281,17 @@ CostedPlan cheapest_plan(std::int64_t m, std::int64_t n, std::int64_t k, int mos
   return best;
 }
 
-enum class HopperTileKind : std::uint8_t { turns, large, part, medium_part, small_part };
+enum class HopperTileKind : std::uint8_t {
+  turns,
+  large,
+  part,
+  medium_part,
+  small_part,
+  token160_turns,
+  token192,
+  token160_part,
+  token192_part,
+};
 
 /// f.operator()<Tile>() for the tile's type.
 template <typename F>
@@ -279,6 +307,14 @@ void with_tile(HopperTileKind kind, F&& f) {
       return f.template operator()<HopperMediumPartTile>();
     case HopperTileKind::small_part:
       return f.template operator()<HopperSmallPartTile>();
+    case HopperTileKind::token160_turns:
+      return f.template operator()<HopperToken160TurnTile>();
+    case HopperTileKind::token192:
+      return f.template operator()<HopperToken192Tile>();
+    case HopperTileKind::token160_part:
+      return f.template operator()<HopperToken160PartTile>();
+    case HopperTileKind::token192_part:
+      return f.template operator()<HopperToken192PartTile>();
   }
 }
 
@@ -296,9 +332,13 @@ inline ChosenPlan choose_plan(std::int64_t m, std::int64_t n, std::int64_t k, bo
   ChosenPlan chosen{};
   double least = std::numeric_limits<double>::infinity();
   using enum HopperTileKind;
-  for (const HopperTileKind kind : {large, turns, part, medium_part, small_part}) {
+  for (const HopperTileKind kind :
+       {large, turns, part, medium_part, small_part, token192, token160_turns, token192_part, token160_part}) {
     with_tile(kind, [&]<typename Tile>() {
-      const CostedPlan costed = cheapest_plan<Tile>(m, n, k, most_parts, device);
+      constexpr std::int64_t kMostTokens = 2048;  // beyond which the others leave little of the last tiles empty
+      if (Tile::by_tokens && m > kMostTokens) return;
+      const auto [rows, columns] = tile_extents<Tile>(m, n);
+      const CostedPlan costed = cheapest_plan<Tile>(rows, columns, k, most_parts, device);
       if (costed.cost >= 0.995 * least) return;
       least = costed.cost;
       chosen = {kind, costed.plan};

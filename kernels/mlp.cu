@@ -81,8 +81,10 @@ void product_swiglu(const Exec& exec, ProductKernel product, DType dtype, const 
     const T* rows = static_cast<const T*>(a);
     const T* weights = static_cast<const T*>(prepared_weight);
     if (product.kernel == GemmKernel::hopper) {
-      const SwigluTile<T> tile{output_map(dtype, y, m, hidden), norm, static_cast<int>(k),
-                               m * hidden * bytes_of(dtype) > hopper_device().l2_bytes};
+      const bool streams = m * hidden * bytes_of(dtype) > hopper_device().l2_bytes;
+      const auto tile = [&](int box_rows) {
+        return SwigluTile<T>{output_map(dtype, y, m, hidden, box_rows), norm, static_cast<int>(k), streams};
+      };
       return launch_hopper(exec, rows, weights, m, 2 * hidden, k, tile, product.part_sums);
     }
     require_no(norm);

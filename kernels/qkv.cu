@@ -273,21 +273,23 @@ void product_rope(const Exec& exec, ProductKernel product, DType dtype, const vo
       if (!vectors || !hopper_takes(shape)) throw std::invalid_argument("the Hopper product cannot store such heads");
       const std::int64_t cached = shape.kv_rows(shape.rows - 1) + 1;
       const std::int64_t q_columns = shape.heads * shape.head_dim, kv_columns = shape.kv_heads * shape.head_dim;
-      const RopeTile<T> tile{.q = output_map(dtype, q, shape.rows, q_columns),
-                             .k = output_map(dtype, k, cached, kv_columns),
-                             .v = output_map(dtype, v, cached, kv_columns),
-                             .cos = cos,
-                             .sin = sin,
-                             .norm = norm,
-                             .dim = static_cast<int>(shape.dim),
-                             .seq = static_cast<int>(shape.seq),
-                             .capacity = static_cast<int>(shape.kv_rows.capacity),
-                             .past = static_cast<int>(shape.kv_rows.past),
-                             .head_dim = static_cast<int>(shape.head_dim),
-                             .q_columns = static_cast<int>(q_columns),
-                             .kv_columns = static_cast<int>(kv_columns),
-                             .first_part_columns = static_cast<int>(shape.heads + shape.kv_heads) * 64,
-                             .pairs_halves = shape.pairing == Pairing::half};
+      const auto tile = [&](int box_rows) {
+        return RopeTile<T>{.q = output_map(dtype, q, shape.rows, q_columns, box_rows),
+                           .k = output_map(dtype, k, cached, kv_columns, box_rows),
+                           .v = output_map(dtype, v, cached, kv_columns, box_rows),
+                           .cos = cos,
+                           .sin = sin,
+                           .norm = norm,
+                           .dim = static_cast<int>(shape.dim),
+                           .seq = static_cast<int>(shape.seq),
+                           .capacity = static_cast<int>(shape.kv_rows.capacity),
+                           .past = static_cast<int>(shape.kv_rows.past),
+                           .head_dim = static_cast<int>(shape.head_dim),
+                           .q_columns = static_cast<int>(q_columns),
+                           .kv_columns = static_cast<int>(kv_columns),
+                           .first_part_columns = static_cast<int>(shape.heads + shape.kv_heads) * 64,
+                           .pairs_halves = shape.pairing == Pairing::half};
+      };
       return launch_hopper(exec, rows, weights, shape.rows, shape.columns(), shape.dim, tile, product.part_sums);
     }
     require_no(norm);

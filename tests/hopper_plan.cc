@@ -53,15 +53,16 @@ TEST_CASE("a chosen plan covers its product, and its tile can follow it") {
             CAPTURE(pairs, m, n, k, has_part_sums, static_cast<int>(chosen.tile));
             with_tile(chosen.tile, [&]<typename Tile>() {
               HopperPlan plan = chosen.plan;
+              const TileExtents of = tile_extents<Tile>(m, n);
               const std::int64_t columns = (plan.columns.wide * Tile::n + plan.columns.narrow * Tile::narrow_n) *
                                            (plan.beside ? std::int64_t{kPair} : 1);
-              CHECK(columns >= n);
+              CHECK(columns >= of.columns);
               CHECK((plan.parts == 1 || has_part_sums));
-              CHECK((!Tile::has_parts || pairs_of<Tile>(m, plan, device) <= pairs));
+              CHECK((!Tile::has_parts || pairs_of<Tile>(of.rows, plan, device) <= pairs));
               float sums = 0;
               unsigned finished = 0;
               plan.part_sums = {&sums, &finished};
-              CHECK_NOTHROW(require<Tile>(plan, m, k, device));
+              CHECK_NOTHROW(require<Tile>(plan, of.rows, k, device));
             });
           }
         }

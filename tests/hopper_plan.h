@@ -19,19 +19,24 @@ struct HopperCase {
 };
 
 /// With the plans of kH200.
-constexpr std::array<HopperCase, 10> hopper_cases() {
+constexpr std::array<HopperCase, 15> hopper_cases() {
   using enum kernels::cuda::HopperTileKind;
   return {{
       {turns, false, 1, 385, 8704, 72},  // of both widths
       {turns, true, 1, 257, 13056, 72},
-      {large, false, 1, 129, 12800, 72},
+      {large, false, 1, 385, 6400, 72},
       {large, true, 1, 300, 8704, 72},
-      {part, false, 1, 129, 8704, 72},
-      {part, true, 1, 300, 6400, 72},
+      {part, false, 1, 193, 8704, 72},
+      {part, true, 1, 600, 4352, 72},
       {medium_part, false, 1, 129, 4352, 72},
       {medium_part, true, 1, 66, 8704, 72},
       {small_part, true, 1, 66, 4352, 72},
       {small_part, false, 4, 66, 512, 4096},
+      {token160_turns, false, 1, 385, 10752, 72},
+      {token192, false, 1, 161, 8704, 72},
+      {token160_part, false, 1, 129, 8704, 72},
+      {token160_part, false, 3, 129, 4352, 4096},
+      {token192_part, false, 3, 161, 4352, 4096},
   }};
 }
 

@@ -62,35 +62,17 @@ template <typename Tile>
 void add_plan(std::vector<Contender>& contenders, const std::string& tile, Task task, Buffers& of, bool beside,
               int parts) {
   const HopperDevice device = hopper_device();
-  const CostedPlan costed = cost_plan<Tile>(task.m, task.n, task.k, beside, parts, device);
+  const auto [rows, columns] = tile_extents<Tile>(task.m, task.n);
+  const CostedPlan costed = cost_plan<Tile>(rows, columns, task.k, beside, parts, device);
   HopperPlan plan = costed.plan;
-  if (parts > 1 && pair_tiles<Tile>(task.m, plan) * parts > device.pairs) return;
+  if (parts > 1 && pair_tiles<Tile>(rows, plan) * parts > device.pairs) return;
   if (parts > 1) plan.part_sums = {of.part_sums.data(), next_launch_counters()->finished};
   const std::string name = tile + (beside ? ", beside" : "") + ", " + std::to_string(parts) + " parts, cost " +
                            std::to_string(static_cast<int>(costed.cost));
   contenders.push_back({name, [task, plan, &of] {
                           launch_hopper_tiles<Tile>(
                               {Backend::cuda, nullptr}, of.a.data(), of.weight.data(), task.m, task.n, task.k,
-                              PlainTile{output_map(DType::bf16, of.c.data(), task.m, task.n)}, plan);
-                        }});
-}
-
-template <typename Tile>
-void add_tokens(std::vector<Contender>& contenders, const std::string& tile, Task task, Buffers& of, bool beside,
-                int parts) {
-  const HopperDevice device = hopper_device();
-  const std::int64_t tokens = beside ? ceil_div<std::int64_t>(task.m, kPair) : task.m;
-  HopperPlan plan{.columns = {static_cast<int>(ceil_div<std::int64_t>(tokens, Tile::n)), 0},
-                  .beside = beside,
-                  .parts = parts};
-  if (beside && task.m <= Tile::n) return;
-  if (parts > 1 && pair_tiles<Tile>(task.n, plan) * parts > device.pairs) return;
-  if (parts > 1) plan.part_sums = {of.part_sums.data(), next_launch_counters()->finished};
-  const std::string name = tile + (beside ? ", beside" : "") + ", " + std::to_string(parts) + " parts";
-  contenders.push_back({name, [task, plan, &of] {
-                          launch_hopper_tiles<Tile>(
-                              {Backend::cuda, nullptr}, of.weight.data(), of.a.data(), task.n, task.m, task.k,
-                              testing::plain_tokens<Tile>(DType::bf16, of.c.data(), task.m, task.n), plan);
+                              testing::plain_tile_of(DType::bf16, of.c.data(), task.m, task.n), plan);
                         }});
 }
 
@@ -130,21 +112,14 @@ void compare(Task task, Device& device, DeviceBuffer<char>& flushed) {
   for (const bool beside : {false, true}) {
     add_plan<HopperLargeTile>(contenders, "256 together", task, of, beside, 1);
     add_plan<HopperTurnTile>(contenders, "192, 128 by turns", task, of, beside, 1);
+    add_plan<HopperToken192Tile>(contenders, "192 tokens together", task, of, beside, 1);
+    add_plan<HopperToken160TurnTile>(contenders, "160 tokens by turns", task, of, beside, 1);
     for (const int parts : {1, 2, 3, 4, 6, 8}) {
+      add_plan<HopperToken192PartTile>(contenders, "192 tokens on parts", task, of, beside, parts);
+      add_plan<HopperToken160PartTile>(contenders, "160 tokens on parts", task, of, beside, parts);
       add_plan<HopperPartTile>(contenders, "256, 192 on parts", task, of, beside, parts);
       add_plan<HopperMediumPartTile>(contenders, "128 on parts", task, of, beside, parts);
       add_plan<HopperSmallPartTile>(contenders, "64 on parts", task, of, beside, parts);
-    }
-  }
-  using enum Consumers;
-  for (const bool beside : {false, true}) {
-    add_tokens<HopperTokenTile<192, 4, by_turns>>(contenders, "192 tokens by turns", task, of, beside, 1);
-    add_tokens<HopperTokenTile<160, 5, by_turns>>(contenders, "160 tokens by turns", task, of, beside, 1);
-    for (const int parts : {1, 2, 3, 4, 6, 8}) {
-      add_tokens<HopperTokenTile<192, 4, together_on_parts>>(contenders, "192 tokens on parts", task, of, beside, parts);
-      add_tokens<HopperTokenTile<160, 5, together_on_parts>>(contenders, "160 tokens on parts", task, of, beside, parts);
-      add_tokens<HopperTokenTile<128, 6, together_on_parts>>(contenders, "128 tokens on parts", task, of, beside, parts);
-      add_tokens<HopperTokenTile<64, 8, together_on_parts>>(contenders, "64 tokens on parts", task, of, beside, parts);
     }
   }
   contenders.push_back({"its epilogue", [&] { launch_fused(GemmKernel::hopper, task, of); }});

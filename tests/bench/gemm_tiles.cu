@@ -134,7 +134,7 @@ void compare(std::int64_t m, std::int64_t n, std::int64_t k, Device& device, cub
           {name + (halves ? ", rows halved" : ""), [&, columns, halves, partitions] {
              const RowPlan rows = halves ? RowPlan{&next_launch_counters()->arrivals, *partitions} : RowPlan{};
              launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, a.data(), weight.data(), m, n, k,
-                                       PlainTile{output_map(DType::fp16, c.data(), m, n)},
+                                       testing::plain_tile_of(DType::fp16, c.data(), m, n),
                                        {.columns = columns, .rows = rows});
            }});
     }

@@ -38,13 +38,14 @@ constexpr bool is_hopper = requires {
 /// f.operator()<Tile>() for each tile on parts of k.
 template <typename F>
 void for_part_tiles(F&& f) {
-  for_types<HopperPartTile, HopperMediumPartTile, HopperSmallPartTile>(f);
+  for_types<HopperPartTile, HopperMediumPartTile, HopperSmallPartTile, HopperToken160PartTile, HopperToken192PartTile>(
+      f);
 }
 
 /// For each of the Hopper product's.
 template <typename F>
 void for_hopper_tiles(F&& f) {
-  for_types<HopperLargeTile, HopperTurnTile>(f);
+  for_types<HopperLargeTile, HopperTurnTile, HopperToken160TurnTile, HopperToken192Tile>(f);
   for_part_tiles(f);
 }
 
@@ -62,7 +63,8 @@ constexpr std::array kParts{2, 3, 8};
 
 /// The same for every way in which a product can be shared out.
 template <typename Tile>
-std::vector<HopperPlan> plans(std::int64_t m, std::int64_t n, std::int64_t k) {
+std::vector<HopperPlan> plans(std::int64_t tokens, std::int64_t features, std::int64_t k) {
+  const auto [m, n] = tile_extents<Tile>(tokens, features);
   static DeviceBuffer<float> sums(kernels::part_sums_bytes(kernels::multiprocessors(), 1, 1) / sizeof(float));
   std::vector<HopperPlan> plans;
   for (const bool beside : {false, true}) {
@@ -96,7 +98,7 @@ void check_product(std::int64_t m, std::int64_t n, std::int64_t k) {
       CAPTURE(plan.columns.wide, plan.columns.narrow, plan.beside, plan.parts);
       DeviceBuffer<T> c(m * n, 0, output_guard);
       launch_hopper_tiles<Tile>(exec, device_a.data(), device_weight.data(), m, n, k,
-                                PlainTile{output_map(Format<T>::dtype, c.data(), m, n)}, plan);
+                                plain_tile_of(Format<T>::dtype, c.data(), m, n), plan);
       check(c);
     }
   } else {
@@ -121,7 +123,7 @@ void check_product_rows(std::int64_t m, std::int64_t n, std::int64_t k) {
     CAPTURE(plan.columns.wide, plan.columns.narrow, plan.beside, plan.parts);
     DeviceBuffer<__half> c(m * n, 0, output_guard);
     launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, device_a.data(), device_weight.data(), m, n, k,
-                              PlainTile{output_map(DType::fp16, c.data(), m, n)}, plan);
+                              plain_tile_of(DType::fp16, c.data(), m, n), plan);
     std::vector<__half> c_rows;
     for (const std::int64_t row : rows) {
       const std::vector<__half> c_row = c.read(row * n, n);
@@ -143,7 +145,7 @@ void check_halved_rows(std::int64_t m, std::int64_t k) {
   const auto result = [&](RowPlan rows, ColumnPlan columns) {
     DeviceBuffer<__half> c(m * n, 0, output_guard);
     launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, device_a.data(), device_weight.data(), m, n, k,
-                              PlainTile{output_map(DType::fp16, c.data(), m, n)}, {.columns = columns, .rows = rows});
+                              plain_tile_of(DType::fp16, c.data(), m, n), {.columns = columns, .rows = rows});
     CHECK(c.guards_intact());
     return c.read();
   };
@@ -252,49 +254,12 @@ TEST_CASE("a Hopper product is right from wave to wave, with the ring at every p
 
 TEST_CASE("a Hopper product is right over many tiles of each block, for both of its consumers") {
   if (skip_without_hopper()) return;
-  for_types<HopperLargeTile, HopperTurnTile>([&]<typename Tile>() {
+  for_types<HopperLargeTile, HopperTurnTile, HopperToken160TurnTile, HopperToken192Tile>([&]<typename Tile>() {
     for (const std::int64_t m : {1, 130}) {  // 1: the second block of a pair has no rows
       for (const int tiles : {3, 4}) {       // and one more in all
         const std::int64_t n = hopper_device().pairs * Tile::n * tiles + kPermutedRows;
         for (const int slices : {1, 2, Tile::stages - 1, Tile::stages, Tile::stages + 1, 2 * Tile::stages + 1}) {
           check_product_rows<Tile>(m, n, slices * Tile::k - 24);
-        }
-      }
-    }
-  });
-}
-
-TEST_CASE("a Hopper product whose operands change places is right") {
-  if (skip_without_hopper()) return;
-  static DeviceBuffer<float> sums(kernels::part_sums_bytes(kernels::multiprocessors(), 1, 1) / sizeof(float));
-  using enum Consumers;
-  for_types<HopperTokenTile<192, 4, by_turns>, HopperTokenTile<160, 5, by_turns>,
-            HopperTokenTile<192, 4, together_on_parts>, HopperTokenTile<160, 5, together_on_parts>,
-            HopperTokenTile<64, 8, together_on_parts>>([&]<typename Tile>() {
-    for (const std::int64_t m : {1, 33, 159, 161, 320, 401}) {
-      for (const std::int64_t n : {32, 160, 1056}) {
-        for (const std::int64_t k : {8, 72, 520, 1000}) {
-          const std::vector<__half> a = draw<__half>(m * k, 1), weight = draw<__half>(n * k, 2);
-          const DeviceBuffer<__half> device_a(a), device_weight(weight);
-          const Product expected = product(a, weight, m, n, k);
-          for (const bool beside : {false, true}) {
-            for (const int parts : {1, 2, 3}) {
-              const std::int64_t tokens = beside ? kernels::ceil_div<std::int64_t>(m, kPair) : m;
-              const HopperPlan plan{.columns = {static_cast<int>(kernels::ceil_div<std::int64_t>(tokens, Tile::n)), 0},
-                                    .beside = beside,
-                                    .parts = parts,
-                                    .part_sums = {sums.data(), kernels::next_launch_counters()->finished}};
-              const bool fits = Tile::has_parts && parts <= slices_of<Tile>(k) &&
-                                pair_tiles<Tile>(n, plan) * parts <= hopper_device().pairs;
-              if (parts > 1 && !fits) continue;
-              CAPTURE(m, n, k, Tile::n, beside, parts);
-              DeviceBuffer<__half> c(m * n, 0, output_guard);
-              launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, device_weight.data(), device_a.data(), n, m, k,
-                                        plain_tokens<Tile>(DType::fp16, c.data(), m, n), plan);
-              CHECK(mismatch(c.read(), expected.value, expected.slack) == "");
-              CHECK(c.guards_intact());
-            }
-          }
         }
       }
     }
@@ -315,7 +280,7 @@ TEST_CASE("a Hopper product does not depend on what a stage held beyond its rows
                               const HopperPlan& plan) {
         DeviceBuffer<__half> c(count * n);
         launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, rows.data(), columns.data(), count, n, k,
-                                  PlainTile{output_map(DType::fp16, c.data(), count, n)}, plan);
+                                  plain_tile_of(DType::fp16, c.data(), count, n), plan);
         return c.read();
       };
       for (const HopperPlan& plan : plans<Tile>(m, n, k)) {
@@ -354,7 +319,7 @@ TEST_CASE("a Hopper product is right where not all parts of k run at one time") 
   DeviceBuffer<__half> c(m * n, 0, output_guard);
   launch_hopper_tiles<Tile>(
       {Backend::cuda, nullptr}, device_a.data(), device_weight.data(), m, n, k,
-      PlainTile{output_map(DType::fp16, c.data(), m, n)},
+      plain_tile_of(DType::fp16, c.data(), m, n),
       {.columns = {16, 0}, .parts = 8, .part_sums = {sums.data(), kernels::next_launch_counters()->finished}});
   const Product expected = product(a, weight, m, n, k);
   CHECK(mismatch(c.read(), expected.value, expected.slack) == "");
@@ -373,7 +338,7 @@ TEST_CASE("a Hopper product with parts of k gives the same bits whichever part c
       for (int repeat = 0; repeat < 20; ++repeat) {
         DeviceBuffer<__half> c(m * n);
         launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, a.data(), weight.data(), m, n, k,
-                                  PlainTile{output_map(DType::fp16, c.data(), m, n)}, plan);
+                                  plain_tile_of(DType::fp16, c.data(), m, n), plan);
         const std::vector<__half> result = c.read();
         if (repeat == 0) first = result;
         const bool same = result == first;
@@ -394,7 +359,7 @@ TEST_CASE("a Hopper product splits k where it has memory for it, and few tiles")
                              output_guard);
     DeviceBuffer<__half> c(m * n, 0, output_guard);
     launch_hopper({Backend::cuda, nullptr}, device_a.data(), device_weight.data(), m, n, k,
-                  PlainTile{output_map(DType::fp16, c.data(), m, n)}, sums.data());
+                  plain_tile_of(DType::fp16, c.data(), m, n), sums.data());
     const Product expected = product(a, weight, m, n, k);
     CHECK(mismatch(c.read(), expected.value, expected.slack) == "");
     CHECK(sums.guards_intact());
@@ -418,7 +383,7 @@ TEST_CASE("a Hopper product refuses extents that with a tile to spare do not fit
   if (skip_without_device()) return;
   const __half* nothing = nullptr;
   const auto launch = [&](std::int64_t m, std::int64_t n) {
-    launch_hopper({Backend::cuda, nullptr}, nothing, nothing, m, n, 8, PlainTile{});
+    launch_hopper({Backend::cuda, nullptr}, nothing, nothing, m, n, 8, plain_tile_of(DType::fp16, nullptr, m, n));
   };
   CHECK_THROWS_AS(launch(kernels::kHopperExtent + 1, 32), std::invalid_argument);
   CHECK_THROWS_AS(launch(1, (std::int64_t{1} << 31) - 32), std::invalid_argument);
@@ -444,7 +409,7 @@ TEST_CASE("a Hopper product refuses what TMA cannot reach") {
   DeviceBuffer<__half> c(4096);
   const auto launch = [&](std::int64_t offset, std::int64_t n, std::int64_t k, std::int64_t out_offset = 0) {
     launch_hopper({Backend::cuda, nullptr}, a.data() + offset, weight.data(), 8, n, k,
-                  PlainTile{output_map(DType::fp16, c.data() + out_offset, 8, n)});
+                  plain_tile_of(DType::fp16, c.data() + out_offset, 8, n));
   };
   CHECK_NOTHROW(launch(0, 32, 8));
   CHECK_THROWS_AS(launch(1, 32, 8), std::invalid_argument);

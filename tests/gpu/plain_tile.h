@@ -24,17 +24,9 @@ struct PlainTile {
   __device__ kernels::cuda::BoxTarget target(int row, int col) const { return {c, row, col}; }
 };
 
-/// The same where the operands change places: c's box of 64 columns and the tile's staged tokens.
-struct PlainTokens {
-  struct Operands {};
-  CUtensorMap c;
-};
-
-template <typename Tile>
-PlainTokens plain_tokens(DType dtype, void* c, std::int64_t tokens, std::int64_t cols) {
-  using kernels::cuda::TensorDimension;
-  return {kernels::cuda::tensor_map(
-      dtype, c, std::array{TensorDimension{cols, 1, 64}, TensorDimension{tokens, cols, Tile::staged_tokens}})};
+/// What launch_hopper takes of it.
+inline auto plain_tile_of(DType dtype, void* c, std::int64_t m, std::int64_t n) {
+  return [=](int box_rows) { return PlainTile{kernels::cuda::output_map(dtype, c, m, n, box_rows)}; };
 }
 
 }  // namespace fusebench::testing
