@@ -88,7 +88,7 @@ struct TilePlace {
 
 /// Which tiles a pair takes of its share: down the rows of a group, then on to the next columns; the narrow tiles of
 /// all groups come last. As in `raster` groups of about 2048 rows let the blocks that run at one time share operands in
-/// L2.
+/// L2. Every other group takes its columns from right to left, as those that the one before ended with are still there.
 template <typename Tile>
 class TileSchedule {
  public:
@@ -98,13 +98,14 @@ class TileSchedule {
   __device__ __forceinline__ bool take(TilePlace& tile) {
     if (share_.next >= tiles()) return false;
     const int wide_tiles = share_.tall * member_.plan.columns.wide;
-    tile.is_wide = share_.next < wide_tiles;
+    tile.is_wide = Tile::n == Tile::narrow_n || share_.next < wide_tiles;
     const int columns = tile.is_wide ? member_.plan.columns.wide : member_.plan.columns.narrow;
     const int index = share_.next - (tile.is_wide ? 0 : wide_tiles);
     const int most = Tile::group_rows / Tile::m / (member_.beside() ? 1 : kPair);  // rows of a group
     const int group = index / (most * columns), within = index % (most * columns);
     const int rows = min(most, share_.tall - group * most);
-    const int row = share_.first + group * most + within % rows, col = within / rows;
+    const int row = share_.first + group * most + within % rows;
+    const int col = group % 2 == 0 ? within / rows : columns - 1 - within / rows;
     // In tiles: of a pair above each other rows come by twos, of one beside each other columns.
     tile.row = (member_.beside() ? row : row * kPair + member_.side) * Tile::m;
     tile.col = member_.beside() ? col * kPair + member_.side : col;
@@ -599,27 +600,32 @@ class IncomingTile {
 };
 
 /// Neighbouring columns, unless on parts of k, begin `spread` slices apart, and go on from the last slice to the first.
-/// The weight is nothing that a predecessor writes, so that the first stages' part of it need not wait.
+/// Where spread is 0 all are in step, and every other tile goes from the last slice back to the first, as what was read
+/// last is still in L2. The weight is nothing that a predecessor writes, so that the first stages' part of it need not
+/// wait.
 template <typename Tile>
 __device__ __forceinline__ void produce(const Ring<Tile> ring, const OperandMaps& maps, TileSchedule<Tile> schedule,
                                         int m, int n, int slices, int spread, Member<Tile> member, bool streams) {
   const int first = member.first_slice(slices), count = member.slices(slices);
   RingPlace<Tile::stages> place;
-  int sent = min(count, Tile::stages);  // slices of the first tile whose weight has been sent for
-  for (TilePlace tile; schedule.take(tile); sent = 0) {
+  int sent = min(count, Tile::stages);  // slices whose weight is sent for before their rows of a
+  int step = 1;
+  for (TilePlace tile; schedule.take(tile); step = spread == 0 ? -step : 1) {
     const IncomingTile<Tile> incoming(ring, maps, m, n, member, tile, streams);
-    const int begin = Tile::has_parts ? 0 : tile.columns_before * spread % count;
-    const auto slice_of = [&](int i) { return first + (begin + i < count ? begin + i : begin + i - count); };
+    const int begin = step < 0 ? count - 1 : Tile::has_parts ? 0 : tile.columns_before * spread % count;
+    const auto next = [&](int slice) { return slice + step < count ? slice + step : 0; };
     if (sent > 0) {
-      for (int i = 0; i < sent; ++i) incoming.load_early(i, slice_of(i));
+      for (int i = 0, slice = begin; i < sent; ++i, slice = next(slice)) incoming.load_early(i, first + slice);
       hopper::wait_for_predecessor();
     }
-    for (int i = 0; i < count; ++i, place.advance()) {
-      if (i >= sent) {
+    for (int i = 0, slice = begin; i < count; ++i, slice = next(slice), place.advance()) {
+      if (sent > 0) {
+        --sent;
+      } else {
         hopper::barrier_wait(ring.empty(place.stage), place.parity ^ 1);  // at once in the ring's first round
-        incoming.load_early(place.stage, slice_of(i));
+        incoming.load_early(place.stage, first + slice);
       }
-      incoming.load_late(place.stage, slice_of(i));
+      incoming.load_late(place.stage, first + slice);
     }
     if constexpr (Tile::has_parts) break;  // its only tile; a loop would cost registers
   }

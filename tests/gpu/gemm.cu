@@ -266,6 +266,15 @@ TEST_CASE("a Hopper product is right over many tiles of each block, for both of 
   });
 }
 
+TEST_CASE("a Hopper product is right where every other tile goes through k from its end") {
+  if (skip_without_hopper()) return;
+  for_types<HopperLargeTile, HopperTurnTile>([&]<typename Tile>() {
+    const std::int64_t k = hopper_device().l2_bytes / (4 * Tile::group_rows) / 8 * 8 + 8;  // too long to stay in L2
+    REQUIRE_FALSE(group_stays_in_l2<Tile>(k, hopper_device()));
+    check_product_rows<Tile>(130, hopper_device().pairs * Tile::n + kPermutedRows, k);  // two tiles a pair
+  });
+}
+
 TEST_CASE("a Hopper product does not depend on what a stage held beyond its rows and columns") {
   if (skip_without_hopper()) return;
   const std::int64_t n = 544, k = 1024;
