@@ -357,7 +357,7 @@ class OutgoingTokens {
     if constexpr (requires { epilogue.touch(0, 0, 0); }) {
 #pragma unroll 1
       for (int group = 0; group < kGroups; ++group) {
-        const int token = first_token + group * Tile::box_rows + token_in_group();
+        const int token = first_token + group * kTokenBoxRows + token_in_group();
         epilogue.touch(min(token, n - 1), min(first_col, m - 8), min(first_col + kColumns, m));
       }
     }
@@ -366,7 +366,7 @@ class OutgoingTokens {
   __device__ __forceinline__ void store(const float (&accumulators)[N / 2]) const {
 #pragma unroll 1
     for (int group = 0; group < kGroups; ++group) {
-      const int first_token = first_token_ + group * Tile::box_rows;
+      const int first_token = first_token_ + group * kTokenBoxRows;
       if (first_token >= tokens_) return;
       const typename Epilogue::Row row = epilogue_.row(min(first_token + token_in_group(), tokens_ - 1));
       [[maybe_unused]] Fetched early[2];
@@ -400,7 +400,7 @@ class OutgoingTokens {
   }
 
  private:
-  static constexpr int kColumns = 64, kGroups = N / Tile::box_rows;
+  static constexpr int kColumns = 64, kGroups = N / kTokenBoxRows;
   static constexpr bool kHasRoom = Tile::bands == 1;  ///< in registers, for what both chunks read
   static_assert(!sums_squares<Epilogue> || kColumns == kSquaresColumns);
 
@@ -408,17 +408,17 @@ class OutgoingTokens {
   __device__ __forceinline__ static int warp() { return static_cast<int>(threadIdx.x) % 128 / 32; }
   __device__ __forceinline__ static int token_in_group() { return warp() * 8 + lane() / 4; }
   __device__ __forceinline__ int col_at(int chunk) const { return first_col_ + chunk * 32 + lane() % 4 * 8; }
-  __device__ __forceinline__ std::uint32_t exchange() const { return staging_ + 2 * Tile::box_bytes; }
+  __device__ __forceinline__ std::uint32_t exchange() const { return staging_ + 2 * kTokenBoxBytes; }
 
   /// `group` has to be known at compile time, since accumulators are registers.
   __device__ __forceinline__ void leave(const float (&accumulators)[N / 2], int group) const {
-    const std::uint32_t place = exchange() + lane() % 4 * 2 * Tile::exchange_pitch + (warp() * 16 + lane() / 4 * 2) * 4;
+    const std::uint32_t place = exchange() + lane() % 4 * 2 * kExchangePitch + (warp() * 16 + lane() / 4 * 2) * 4;
 #pragma unroll
-    for (int eight = 0; eight < Tile::box_rows / 8; ++eight) {
+    for (int eight = 0; eight < kTokenBoxRows / 8; ++eight) {
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        const int at = (group * Tile::box_rows / 8 + eight) * 4 + i;
-        hopper::store_pair(place + (eight * 8 + i) * Tile::exchange_pitch, accumulators[at], accumulators[at + 2]);
+        const int at = (group * kTokenBoxRows / 8 + eight) * 4 + i;
+        hopper::store_pair(place + (eight * 8 + i) * kExchangePitch, accumulators[at], accumulators[at + 2]);
       }
     }
   }
@@ -437,11 +437,11 @@ class OutgoingTokens {
                                               float& squares) const {
     const int in_band = chunk * 32 + lane() % 4 * 8;
     float values[8];
-    hopper::load_eight(exchange() + token_in_group() * Tile::exchange_pitch + in_band * 4, values);
+    hopper::load_eight(exchange() + token_in_group() * kExchangePitch + in_band * 4, values);
     const std::uint32_t staged = staging_ + token_in_group() * kBoxColumns * 2;
     const int swizzle = lane() / 8 * 16;  // TMA's, token / 2 % 4
     const auto place = [&](int at, const auto& results) {
-      hopper::store_shared<T>(staged + at / kBoxColumns * Tile::box_bytes + (at % kBoxColumns * 2 ^ swizzle), results);
+      hopper::store_shared<T>(staged + at / kBoxColumns * kTokenBoxBytes + (at % kBoxColumns * 2 ^ swizzle), results);
     };
     const int own = in_band * Epilogue::kOutputs / 8;
     if constexpr (sums_squares<Epilogue>) {
@@ -459,7 +459,7 @@ class OutgoingTokens {
       const int col = first_col_ + in_band;
       if (col >= columns_) break;
       const BoxTarget target = epilogue_.target(first_token, col);
-      hopper::tma_store(target.map, target.row, target.col, staging_ + in_band / kSource * Tile::box_bytes);
+      hopper::tma_store(target.map, target.row, target.col, staging_ + in_band / kSource * kTokenBoxBytes);
     }
     hopper::tma_commit();
   }

@@ -23,11 +23,10 @@ enum class Consumers : std::uint8_t { together, by_turns, together_on_parts };
 constexpr int kMaxParts = 8;  ///< of k, beyond which adding them up takes too long
 constexpr int kPair = 2;      ///< blocks
 
-/// Tiles of 128 rows and Wide columns; a product's last columns may be tiles of Narrow columns, see choose_columns.
-template <int Wide, int Narrow, int Stages, Consumers How>
-struct HopperTile {
-  static constexpr bool by_tokens = false;
-  static constexpr int box_rows = kBoxRows;
+/// What all tiles have, of 128 rows and Wide columns; a product's last columns may be tiles of Narrow columns, see
+/// choose_columns. `StagingBytes` are what a consumer has for results on their way out.
+template <int Wide, int Narrow, int Stages, Consumers How, int StagingBytes>
+struct HopperTileLayout {
   static constexpr int m = 128, n = Wide, narrow_n = Narrow, k = 64, stages = Stages;
   static constexpr int group_rows = 2048;  ///< rows of c that are worked on at one time, see TileSchedule
   static constexpr bool by_turns = How == Consumers::by_turns, has_parts = How == Consumers::together_on_parts;
@@ -36,44 +35,45 @@ struct HopperTile {
   static constexpr int bands = m / 64 / readers;            ///< of 64 rows, a consumer's
   static constexpr int threads = 128 * (1 + consumers);
   static constexpr int a_bytes = m * k * 2, weight_bytes = n * k * 2, stage_bytes = a_bytes + weight_bytes;
-  static constexpr int staged_columns =
-      std::min(n, by_turns ? 64 : 128);  ///< of a tile's, what the stages leave room for
-  static constexpr int staging_bytes = staged_columns / kBoxColumns * kBoxBytes;  ///< a consumer's
+  static constexpr int staging_bytes = StagingBytes;
   static constexpr int staging_offset = stages * stage_bytes;
   static constexpr int barriers_offset = staging_offset + consumers * staging_bytes;
   static constexpr int place_offset = barriers_offset + 2 * stages * 8;
   static constexpr int answers_offset = place_offset + 4;
   static constexpr int used_bytes = answers_offset + 4 * consumers;
 
-  static_assert(group_rows % (m * kPair) == 0);
-  static_assert(n / kPair % kPermutedRows == 0 && n % 64 == 0);
-  static_assert(narrow_n <= n && narrow_n / kPair % kPermutedRows == 0 && narrow_n % 64 == 0);
+  static_assert(group_rows % (m * kPair) == 0 && narrow_n <= n);
   static_assert(m * kPair <= INT32_MAX - kHopperExtent && n * kPair <= INT32_MAX - kHopperExtent);
 };
 
-/// The operands change places: a tile's rows are 128 of the weight's, its columns N tokens, any multiple of 32.
-template <int N, int Stages, Consumers How>
-struct HopperTokenTile {
+/// Of a tile's columns, those whose results a consumer stages at one time: what the stages leave room for.
+constexpr int staged_columns_of(int columns, Consumers how) {
+  return std::min(columns, how == Consumers::by_turns ? 64 : 128);
+}
+
+/// A tile's rows are tokens, its columns those of the product.
+template <int Wide, int Narrow, int Stages, Consumers How>
+struct HopperTile
+    : HopperTileLayout<Wide, Narrow, Stages, How, staged_columns_of(Wide, How) / kBoxColumns * kBoxBytes> {
+  static constexpr bool by_tokens = false;
+  static constexpr int staged_columns = staged_columns_of(Wide, How), box_rows = kBoxRows;
+
+  static_assert(Wide / kPair % kPermutedRows == 0 && Wide % 64 == 0);
+  static_assert(Narrow / kPair % kPermutedRows == 0 && Narrow % 64 == 0);
+};
+
+/// Where the operands change places results leave in boxes of 32 tokens. In front of that a consumer exchanges their
+/// sums, in fp32, of 64 columns; rows of four more, so that the accesses of a warp do not meet in a bank.
+constexpr int kTokenBoxRows = 32, kTokenBoxBytes = kTokenBoxRows * kBoxColumns * 2;
+constexpr int kExchangePitch = (64 + 4) * 4, kExchangeBytes = kTokenBoxRows * kExchangePitch;
+
+/// The operands change places: a tile's rows are columns of the product, 128 of them, and its columns are tokens.
+template <int Tokens, int Stages, Consumers How>
+struct HopperTokenTile : HopperTileLayout<Tokens, Tokens, Stages, How, 2 * kTokenBoxBytes + kExchangeBytes> {
   static constexpr bool by_tokens = true;
-  static constexpr int m = 128, n = N, narrow_n = N, k = 64, stages = Stages;
-  static constexpr int group_rows = 2048;
-  static constexpr bool by_turns = How == Consumers::by_turns, has_parts = How == Consumers::together_on_parts;
-  static constexpr int consumers = 2;
-  static constexpr int readers = by_turns ? 1 : consumers;
-  static constexpr int bands = m / 64 / readers;
-  static constexpr int threads = 128 * (1 + consumers);
-  static constexpr int a_bytes = m * k * 2, weight_bytes = n * k * 2, stage_bytes = a_bytes + weight_bytes;
-  static constexpr int box_rows = 32;
-  static constexpr int box_bytes = box_rows * kBoxColumns * 2;
-  /// Of 32 tokens' sums in fp32, for a band's 64 columns; four more, so that the accesses of a warp meet in no bank.
-  static constexpr int exchange_pitch = (64 + 4) * 4;
-  static constexpr int staging_bytes = 2 * box_bytes + box_rows * exchange_pitch;
-  static constexpr int staging_offset = stages * stage_bytes;
-  static constexpr int barriers_offset = staging_offset + consumers * staging_bytes;
-  static constexpr int place_offset = barriers_offset + 2 * stages * 8;
-  static constexpr int answers_offset = place_offset + 4;
-  static constexpr int used_bytes = answers_offset + 4 * consumers;
-  static_assert(n % box_rows == 0 && staging_bytes % 512 == 0);
+  static constexpr int box_rows = kTokenBoxRows;
+
+  static_assert(Tokens % kTokenBoxRows == 0 && HopperTokenTile::staging_bytes % 512 == 0);
 };
 
 using HopperLargeTile = HopperTile<256, 256, 4, Consumers::together>;
