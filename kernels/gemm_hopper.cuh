@@ -21,6 +21,9 @@
 // Few tiles would leave multiprocessors without work. Then tiles are narrower, and several pairs may have the same two
 // tiles, each a part of k, and add up what they have in device memory, see PartsOfTile.
 //
+// Where tokens fill no tiles of 128 rows the operands change places, see HopperTokenTile. Below a is the operand whose
+// rows are a tile's rows, and b the one whose rows are its columns, as wgmma calls them: the weight is b, or a.
+//
 // Two barriers guard a stage. `full` ends its phase when all of the stage's bytes have come. `empty` ends its phase
 // when the consumers of both blocks of a pair have read the stage, since either block's producer writes to both.
 #pragma once
@@ -479,7 +482,7 @@ struct Ring {
   std::uint32_t base;  ///< of the stages
 
   __device__ __forceinline__ std::uint32_t a(int stage) const { return base + stage * Tile::stage_bytes; }
-  __device__ __forceinline__ std::uint32_t weight(int stage) const { return a(stage) + Tile::a_bytes; }
+  __device__ __forceinline__ std::uint32_t b(int stage) const { return a(stage) + Tile::a_bytes; }
   __device__ __forceinline__ std::uint32_t staging(int warpgroup) const {
     return base + Tile::staging_offset + warpgroup * Tile::staging_bytes;
   }
@@ -534,40 +537,40 @@ class IncomingTile {
         box_columns_((tile.is_wide ? Tile::n : Tile::narrow_n) / (member.beside() ? 1 : kPair)),
         columns_(min(max(ceil_div(n - tile.col, box_columns_), 0), member.beside() ? 1 : kPair) * box_columns_),
         a_map_(rows_ == Tile::m ? maps.a : maps.last_a),
-        weight_map_(tile.is_wide ? maps.wide : maps.narrow) {}
+        b_map_(tile.is_wide ? maps.wide : maps.narrow) {}
 
-  /// Says what will come to a stage, and sends for what no predecessor writes, the model's weight.
+  /// Says what will come to a stage, and sends for what no predecessor writes: the weight.
   __device__ __forceinline__ void load_early(int stage, int slice) const {
     hopper::barrier_arrive_expect(ring_.full(stage), (rows_ + columns_) * Tile::k * 2);
     if constexpr (Tile::by_tokens) {
       load_a(stage, slice);
     } else {
-      load_weight(stage, slice);
+      load_b(stage, slice);
     }
   }
   __device__ __forceinline__ void load_late(int stage, int slice) const {
     if constexpr (Tile::by_tokens) {
-      load_weight(stage, slice);
+      load_b(stage, slice);
     } else {
       load_a(stage, slice);
     }
   }
 
  private:
-  __device__ __forceinline__ void load_weight(int stage, int slice) const {
+  __device__ __forceinline__ void load_b(int stage, int slice) const {
     const int part = member_.beside() ? 0 : member_.side * box_columns_;
     if (part >= columns_) return;
-    const std::uint32_t box = ring_.weight(stage) + part * Tile::k * 2, barrier = ring_.full(stage);
+    const std::uint32_t box = ring_.b(stage) + part * Tile::k * 2, barrier = ring_.full(stage);
     if constexpr (Tile::by_tokens) {
-      if (member_.beside()) return hopper::tma_load(box, weight_map_, tile_.col, slice * Tile::k, barrier);
-      return hopper::tma_load(box, weight_map_, tile_.col + part, slice * Tile::k, barrier, kBoth);
+      if (member_.beside()) return hopper::tma_load(box, b_map_, tile_.col, slice * Tile::k, barrier);
+      return hopper::tma_load(box, b_map_, tile_.col + part, slice * Tile::k, barrier, kBoth);
     }
     const int col = (tile_.col + part) / kPermutedRows;
     const std::uint16_t ranks = member_.beside() ? 1 << member_.side : kBoth;
     if (streams_) {
-      hopper::tma_load_permuted(box, weight_map_, slice * Tile::k, col, barrier, ranks, hopper::evict_first());
+      hopper::tma_load_permuted(box, b_map_, slice * Tile::k, col, barrier, ranks, hopper::evict_first());
     } else {
-      hopper::tma_load_permuted(box, weight_map_, slice * Tile::k, col, barrier, ranks);
+      hopper::tma_load_permuted(box, b_map_, slice * Tile::k, col, barrier, ranks);
     }
   }
 
@@ -594,9 +597,9 @@ class IncomingTile {
   Member<Tile> member_;
   bool streams_;
   TilePlace tile_;
-  int rows_, box_columns_, columns_;  ///< that come to a stage; a box is what one load brings of the weight
+  int rows_, box_columns_, columns_;  ///< that come to a stage; a box is what one load brings of b
   const CUtensorMap& a_map_;
-  const CUtensorMap& weight_map_;
+  const CUtensorMap& b_map_;
 };
 
 /// Neighbouring columns, unless on parts of k, begin `spread` slices apart, and go on from the last slice to the first.
@@ -608,7 +611,7 @@ __device__ __forceinline__ void produce(const Ring<Tile> ring, const OperandMaps
                                         int m, int n, int slices, int spread, Member<Tile> member, bool streams) {
   const int first = member.first_slice(slices), count = member.slices(slices);
   RingPlace<Tile::stages> place;
-  int sent = min(count, Tile::stages);  // slices whose weight is sent for before their rows of a
+  int sent = min(count, Tile::stages);  // slices whose weight is sent for before the other operand
   int step = 1;
   for (TilePlace tile; schedule.take(tile); step = spread == 0 ? -step : 1) {
     const IncomingTile<Tile> incoming(ring, maps, m, n, member, tile, streams);
@@ -742,14 +745,14 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
     const auto multiply = [&](bool accumulate) {
       hopper::barrier_wait(ring.full(place.stage), place.parity);
       const std::uint64_t a = hopper::descriptor(ring.a(place.stage) + first_row * Tile::k * 2);
-      const std::uint64_t weight = hopper::descriptor(ring.weight(place.stage));
+      const std::uint64_t b = hopper::descriptor(ring.b(place.stage));
       hopper::wgmma_fence();
 #pragma unroll
       for (int step = 0; step < Tile::k / 16; ++step) {
 #pragma unroll
         for (int band = 0; band < Bands; ++band) {
           hopper::wgmma<T, N>(accumulators[band], a + band * (64 * Tile::k * 2 >> 4) + step * hopper::kDescriptorStepK,
-                              weight + step * hopper::kDescriptorStepK, accumulate || step > 0);
+                              b + step * hopper::kDescriptorStepK, accumulate || step > 0);
         }
       }
       hopper::wgmma_commit();
@@ -869,25 +872,26 @@ template <typename Tile, typename T, typename EpilogueOf>
 void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int64_t tokens, std::int64_t features,
                          std::int64_t k, const EpilogueOf& epilogue_of, const HopperPlan& plan) {
   constexpr int kSharedBytes = hopper::kAlignBytes + Tile::used_bytes;
-  static_assert(Tile::stage_bytes % hopper::kAlignBytes == 0 && Tile::weight_bytes / kPair % hopper::kAlignBytes == 0);
+  static_assert(Tile::stage_bytes % hopper::kAlignBytes == 0 && Tile::b_bytes / kPair % hopper::kAlignBytes == 0);
   static_assert(kSharedBytes <= 227 * 1024);
   const HopperDevice device = hopper_device();
   const auto [m, n] = tile_extents<Tile>(tokens, features);
-  if constexpr (Tile::by_tokens) std::swap(a, weight);
+  const T* const rows = Tile::by_tokens ? weight : a;
+  const T* const columns = Tile::by_tokens ? a : weight;
   const auto epilogue = epilogue_of(Tile::box_rows);
   using Epilogue = std::remove_const_t<decltype(epilogue)>;
   require<Tile>(plan, m, k, device);
   constexpr DType dtype = std::is_same_v<T, __half> ? DType::fp16 : DType::bf16;
-  const int shared_a = plan.beside ? kPair : 1, shared_weight = plan.beside ? 1 : kPair;
+  const int shared_a = plan.beside ? kPair : 1, shared_b = plan.beside ? 1 : kPair;
   constexpr int kAlignRows = Tile::by_tokens ? 16 : hopper::kAlignBytes / (Tile::k * 2);
   const int rest = static_cast<int>((m - 1) % Tile::m) + 1;
   const int last_rows = ceil_div(rest, shared_a * kAlignRows) * shared_a * kAlignRows;
   const auto rows_map = Tile::by_tokens ? paired_map : matrix_map;
   const auto columns_map = Tile::by_tokens ? matrix_map : permuted_map;
-  const OperandMaps maps{.a = rows_map(dtype, a, m, k, Tile::m / shared_a),
-                         .last_a = rows_map(dtype, a, m, k, last_rows / shared_a),
-                         .wide = columns_map(dtype, weight, n, k, Tile::n / shared_weight),
-                         .narrow = columns_map(dtype, weight, n, k, Tile::narrow_n / shared_weight),
+  const OperandMaps maps{.a = rows_map(dtype, rows, m, k, Tile::m / shared_a),
+                         .last_a = rows_map(dtype, rows, m, k, last_rows / shared_a),
+                         .wide = columns_map(dtype, columns, n, k, Tile::n / shared_b),
+                         .narrow = columns_map(dtype, columns, n, k, Tile::narrow_n / shared_b),
                          .last_rows = last_rows};
   const int slices = slices_of<Tile>(k), spread = group_stays_in_l2<Tile>(k, device) ? ceil_div(slices, 4) : 0;
   launch_hopper_kernel(exec, gemm_hopper<T, Tile, Epilogue>, pairs_of<Tile>(m, plan, device) * kPair, Tile::threads,

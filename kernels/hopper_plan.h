@@ -34,7 +34,7 @@ struct HopperTileLayout {
   static constexpr int readers = by_turns ? 1 : consumers;  ///< of a stage
   static constexpr int bands = m / 64 / readers;            ///< of 64 rows, a consumer's
   static constexpr int threads = 128 * (1 + consumers);
-  static constexpr int a_bytes = m * k * 2, weight_bytes = n * k * 2, stage_bytes = a_bytes + weight_bytes;
+  static constexpr int a_bytes = m * k * 2, b_bytes = n * k * 2, stage_bytes = a_bytes + b_bytes;
   static constexpr int staging_bytes = StagingBytes;
   static constexpr int staging_offset = stages * stage_bytes;
   static constexpr int barriers_offset = staging_offset + consumers * staging_bytes;
