@@ -184,7 +184,7 @@ __device__ __forceinline__ bool streams(const Epilogue& epilogue) {
 /// - optionally `touch(row, first_col, end_col)`, by which a quad brings what `row` and `fetch` will read into L2: the
 ///   first tile's would come from afar, and one behind the other,
 /// - optionally `streams`: whether the weight and the results are to leave L2 first, so that rows of a stay; where the
-///   results are too many for the next kernel to find them there,
+///   results are too many for the next kernel to find them there; not by tokens,
 /// - optionally `store_squares(row, part, sum)`, which takes the sums of what `put` then returns over kSquaresColumns.
 template <typename T, typename Tile, int N, int Band, typename Epilogue>
 class OutgoingBand {

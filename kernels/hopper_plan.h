@@ -217,6 +217,8 @@ template <typename Tile>
 void require(const HopperPlan& plan, std::int64_t m, std::int64_t k, HopperDevice device) {
   const std::int64_t tiles = pair_tiles<Tile>(m, plan);
   if (tiles > INT32_MAX / 2) throw std::invalid_argument("a product of over 2^30 tiles");
+  if (Tile::narrow_n == Tile::n && plan.columns.narrow > 0)
+    throw std::invalid_argument("a tile without narrow columns");
   if (plan.rows.arrivals != nullptr &&
       (plan.parts > 1 || plan.beside || !can_halve_rows<Tile>(m, plan.columns, device))) {
     throw std::invalid_argument("rows of tiles that cannot be halved");

@@ -49,6 +49,16 @@ void for_hopper_tiles(F&& f) {
   for_part_tiles(f);
 }
 
+/// Rows of the product that a tile has, and its columns; where the operands change places a pair's, which lie beside
+/// each other.
+template <typename Tile>
+constexpr TileExtents extents_of() {
+  if constexpr (is_hopper<Tile>) {
+    if (Tile::by_tokens) return {Tile::n, Tile::m * kPair};
+  }
+  return {Tile::m, Tile::n};
+}
+
 /// Wide columns of tiles alone, narrow ones alone, and some of each.
 template <typename Tile>
 std::vector<ColumnPlan> column_plans(std::int64_t n) {
@@ -182,9 +192,11 @@ void check_pipeline() {
 
 template <typename Tile, bool Aligned>
 void check_edges(std::int64_t k = 40) {
-  constexpr int unit = is_hopper<Tile> ? kPermutedRows : 1;
-  for (const std::int64_t m : {1, 33, 64, 65, Tile::m - 1, Tile::m + 1}) {
-    for (const std::int64_t n : {unit, 33 * unit, Tile::n - unit, Tile::n + unit}) {
+  constexpr std::int64_t unit = is_hopper<Tile> ? kPermutedRows : 1, rows = extents_of<Tile>().rows;
+  constexpr std::int64_t columns = extents_of<Tile>().columns;
+  for (const std::int64_t m :
+       {std::int64_t{1}, std::int64_t{33}, std::int64_t{64}, std::int64_t{65}, rows - 1, rows + 1}) {
+    for (const std::int64_t n : {unit, 33 * unit, columns - unit, columns + unit}) {
       check_both_types<Tile, Aligned>(m, n, k);
     }
   }
@@ -257,7 +269,7 @@ TEST_CASE("a Hopper product is right over many tiles of each block, for both of 
   for_types<HopperLargeTile, HopperTurnTile, HopperToken160TurnTile, HopperToken192Tile>([&]<typename Tile>() {
     for (const std::int64_t m : {1, 130}) {  // 1: the second block of a pair has no rows
       for (const int tiles : {3, 4}) {       // and one more in all
-        const std::int64_t n = hopper_device().pairs * Tile::n * tiles + kPermutedRows;
+        const std::int64_t n = hopper_device().pairs * extents_of<Tile>().columns * tiles + kPermutedRows;
         for (const int slices : {1, 2, Tile::stages - 1, Tile::stages, Tile::stages + 1, 2 * Tile::stages + 1}) {
           check_product_rows<Tile>(m, n, slices * Tile::k - 24);
         }
@@ -268,10 +280,11 @@ TEST_CASE("a Hopper product is right over many tiles of each block, for both of 
 
 TEST_CASE("a Hopper product is right where every other tile goes through k from its end") {
   if (skip_without_hopper()) return;
-  for_types<HopperLargeTile, HopperTurnTile>([&]<typename Tile>() {
+  for_types<HopperLargeTile, HopperTurnTile, HopperToken160TurnTile, HopperToken192Tile>([&]<typename Tile>() {
     const std::int64_t k = hopper_device().l2_bytes / (4 * Tile::group_rows) / 8 * 8 + 8;  // too long to stay in L2
     REQUIRE_FALSE(group_stays_in_l2<Tile>(k, hopper_device()));
-    check_product_rows<Tile>(130, hopper_device().pairs * Tile::n + kPermutedRows, k);  // two tiles a pair
+    // Two tiles a pair.
+    check_product_rows<Tile>(130, hopper_device().pairs * extents_of<Tile>().columns + kPermutedRows, k);
   });
 }
 
