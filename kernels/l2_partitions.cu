@@ -188,7 +188,8 @@ std::optional<L2Partitions> partitions_by(const std::vector<std::vector<double>>
     partitions.second[i / 64] |= std::uint64_t{1} << i % 64;
     ++seconds;
   }
-  if (8 * std::min(seconds, count - seconds) < 3 * count) return {};  // halves would mostly be in the wrong place
+  // Of the smaller one's half over a quarter would be the other's.
+  if (8 * std::min(seconds, count - seconds) < 3 * count) return {};
   return partitions;
 }
 
