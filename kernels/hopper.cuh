@@ -243,7 +243,6 @@ __device__ __forceinline__ void tma_commit() { asm volatile("cp.async.bulk.commi
 /// Until shared memory has been read by all of the thread's groups.
 __device__ __forceinline__ void tma_wait_read() { asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory"); }
 
-/// Rounds 4 or 8 floats to neighbours in shared memory, by one store.
 __device__ __forceinline__ void store_pair(std::uint32_t shared, float first, float second) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};\n" ::"r"(shared), "f"(first), "f"(second) : "memory");
 }
@@ -256,6 +255,8 @@ __device__ __forceinline__ void load_eight(std::uint32_t shared, float (&values)
                  : "memory");
   }
 }
+
+/// Rounds 4 or 8 floats to neighbours in shared memory, by one store.
 template <typename T>
 __device__ __forceinline__ void store_shared(std::uint32_t shared, const float (&values)[4]) {
   asm volatile("st.shared.v2.b32 [%0], {%1, %2};\n" ::"r"(shared), "r"(pack<T>(values[0], values[1])),

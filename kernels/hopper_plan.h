@@ -81,10 +81,8 @@ using HopperTurnTile = HopperTile<192, 128, 5, Consumers::by_turns>;
 using HopperPartTile = HopperTile<256, 192, 4, Consumers::together_on_parts>;
 using HopperMediumPartTile = HopperTile<128, 128, 6, Consumers::together_on_parts>;
 using HopperSmallPartTile = HopperTile<64, 64, 8, Consumers::together_on_parts>;
-using HopperToken160TurnTile = HopperTokenTile<160, 5, Consumers::by_turns>;
-using HopperToken192Tile = HopperTokenTile<192, 4, Consumers::together>;
-using HopperToken160PartTile = HopperTokenTile<160, 5, Consumers::together_on_parts>;
-using HopperToken192PartTile = HopperTokenTile<192, 4, Consumers::together_on_parts>;
+using HopperTokenTurnTile = HopperTokenTile<160, 5, Consumers::by_turns>;
+using HopperTokenPartTile = HopperTokenTile<160, 5, Consumers::together_on_parts>;
 
 /// Of a product, the rows and columns of all tiles.
 struct TileExtents {
@@ -246,14 +244,18 @@ struct CostedPlan {
 /// From measurements on an H200: an epilogue that no products hide costs as much as six slices, and by turns, where a
 /// warpgroup has twice the rows, as twelve; to add parts up costs 1600 columns times slices, 4 us, and three slices for
 /// each part. Where rows are too long for L2, the narrower tiles by turns cost more, as they read them more often;
-/// tiles beside each other read more as well, and those of halved rows less. Memory brings a slice of n columns in the
-/// time of kFromMemory · n.
+/// tiles beside each other read more as well, and those of halved rows less. Token tiles take longer by 8%, or 5%
+/// beside each other, where the weight comes to both of a pair's. Memory brings a slice of n columns in the time of
+/// kFromMemory · n.
 template <typename Tile>
 CostedPlan cost_plan(std::int64_t m, std::int64_t n, std::int64_t k, bool beside, int parts, HopperDevice device) {
   const std::int64_t tall = tall_tiles<Tile>(m, beside), at_once = device.pairs / parts;
   const ColumnPlan columns = choose_columns<Tile>(tall, beside ? ceil_div<std::int64_t>(n, kPair) : n, at_once);
   const HopperPlan plan{.columns = columns, .beside = beside, .parts = parts};
-  const double reading = beside ? 1.02 : halves_rows<Tile>(m, k, plan, device) ? 0.98 : 1.0;
+  const double reading = Tile::by_tokens                         ? (beside ? 1.05 : 1.08)
+                         : beside                                ? 1.02
+                         : halves_rows<Tile>(m, k, plan, device) ? 0.98
+                                                                 : 1.0;
   const double busiest = busiest_columns<Tile>(tall, columns, at_once) * reading;
   const int slices = ceil_div(slices_of<Tile>(k), parts);
   constexpr double kEpilogue = 6, kFromMemory = 0.0145;
@@ -289,10 +291,8 @@ enum class HopperTileKind : std::uint8_t {
   part,
   medium_part,
   small_part,
-  token160_turns,
-  token192,
-  token160_part,
-  token192_part,
+  token_turns,
+  token_part,
 };
 
 /// f.operator()<Tile>() for the tile's type.
@@ -309,14 +309,10 @@ void with_tile(HopperTileKind kind, F&& f) {
       return f.template operator()<HopperMediumPartTile>();
     case HopperTileKind::small_part:
       return f.template operator()<HopperSmallPartTile>();
-    case HopperTileKind::token160_turns:
-      return f.template operator()<HopperToken160TurnTile>();
-    case HopperTileKind::token192:
-      return f.template operator()<HopperToken192Tile>();
-    case HopperTileKind::token160_part:
-      return f.template operator()<HopperToken160PartTile>();
-    case HopperTileKind::token192_part:
-      return f.template operator()<HopperToken192PartTile>();
+    case HopperTileKind::token_turns:
+      return f.template operator()<HopperTokenTurnTile>();
+    case HopperTileKind::token_part:
+      return f.template operator()<HopperTokenPartTile>();
   }
 }
 
@@ -334,8 +330,7 @@ inline ChosenPlan choose_plan(std::int64_t m, std::int64_t n, std::int64_t k, bo
   ChosenPlan chosen{};
   double least = std::numeric_limits<double>::infinity();
   using enum HopperTileKind;
-  for (const HopperTileKind kind :
-       {large, turns, part, medium_part, small_part, token192, token160_turns, token192_part, token160_part}) {
+  for (const HopperTileKind kind : {large, turns, part, medium_part, small_part, token_turns, token_part}) {
     with_tile(kind, [&]<typename Tile>() {
       constexpr std::int64_t kMostTokens = 2048;  // beyond which the others leave little of the last tiles empty
       if (Tile::by_tokens && m > kMostTokens) return;

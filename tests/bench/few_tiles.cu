@@ -112,11 +112,9 @@ void compare(Task task, Device& device, DeviceBuffer<char>& flushed) {
   for (const bool beside : {false, true}) {
     add_plan<HopperLargeTile>(contenders, "256 together", task, of, beside, 1);
     add_plan<HopperTurnTile>(contenders, "192, 128 by turns", task, of, beside, 1);
-    add_plan<HopperToken192Tile>(contenders, "192 tokens together", task, of, beside, 1);
-    add_plan<HopperToken160TurnTile>(contenders, "160 tokens by turns", task, of, beside, 1);
+    add_plan<HopperTokenTurnTile>(contenders, "160 tokens by turns", task, of, beside, 1);
     for (const int parts : {1, 2, 3, 4, 6, 8}) {
-      add_plan<HopperToken192PartTile>(contenders, "192 tokens on parts", task, of, beside, parts);
-      add_plan<HopperToken160PartTile>(contenders, "160 tokens on parts", task, of, beside, parts);
+      add_plan<HopperTokenPartTile>(contenders, "160 tokens on parts", task, of, beside, parts);
       add_plan<HopperPartTile>(contenders, "256, 192 on parts", task, of, beside, parts);
       add_plan<HopperMediumPartTile>(contenders, "128 on parts", task, of, beside, parts);
       add_plan<HopperSmallPartTile>(contenders, "64 on parts", task, of, beside, parts);

@@ -38,14 +38,13 @@ constexpr bool is_hopper = requires {
 /// f.operator()<Tile>() for each tile on parts of k.
 template <typename F>
 void for_part_tiles(F&& f) {
-  for_types<HopperPartTile, HopperMediumPartTile, HopperSmallPartTile, HopperToken160PartTile, HopperToken192PartTile>(
-      f);
+  for_types<HopperPartTile, HopperMediumPartTile, HopperSmallPartTile, HopperTokenPartTile>(f);
 }
 
 /// For each of the Hopper product's.
 template <typename F>
 void for_hopper_tiles(F&& f) {
-  for_types<HopperLargeTile, HopperTurnTile, HopperToken160TurnTile, HopperToken192Tile>(f);
+  for_types<HopperLargeTile, HopperTurnTile, HopperTokenTurnTile>(f);
   for_part_tiles(f);
 }
 
@@ -266,7 +265,7 @@ TEST_CASE("a Hopper product is right from wave to wave, with the ring at every p
 
 TEST_CASE("a Hopper product is right over many tiles of each block, for both of its consumers") {
   if (skip_without_hopper()) return;
-  for_types<HopperLargeTile, HopperTurnTile, HopperToken160TurnTile, HopperToken192Tile>([&]<typename Tile>() {
+  for_types<HopperLargeTile, HopperTurnTile, HopperTokenTurnTile>([&]<typename Tile>() {
     for (const std::int64_t m : {1, 130}) {  // 1: the second block of a pair has no rows
       for (const int tiles : {3, 4}) {       // and one more in all
         const std::int64_t n = hopper_device().pairs * extents_of<Tile>().columns * tiles + kPermutedRows;
@@ -280,7 +279,7 @@ TEST_CASE("a Hopper product is right over many tiles of each block, for both of 
 
 TEST_CASE("a Hopper product is right where every other tile goes through k from its end") {
   if (skip_without_hopper()) return;
-  for_types<HopperLargeTile, HopperTurnTile, HopperToken160TurnTile, HopperToken192Tile>([&]<typename Tile>() {
+  for_types<HopperLargeTile, HopperTurnTile, HopperTokenTurnTile>([&]<typename Tile>() {
     const std::int64_t k = hopper_device().l2_bytes / (4 * Tile::group_rows) / 8 * 8 + 8;  // too long to stay in L2
     REQUIRE_FALSE(group_stays_in_l2<Tile>(k, hopper_device()));
     // Two tiles a pair.
