@@ -332,7 +332,7 @@ inline ChosenPlan choose_plan(std::int64_t m, std::int64_t n, std::int64_t k, bo
   using enum HopperTileKind;
   for (const HopperTileKind kind : {large, turns, part, medium_part, small_part, token_turns, token_part}) {
     with_tile(kind, [&]<typename Tile>() {
-      constexpr std::int64_t kMostTokens = 2048;  // beyond which the others leave little of the last tiles empty
+      constexpr std::int64_t kMostTokens = 640;  // beyond which a block took longer with token tiles, on an H200
       if (Tile::by_tokens && m > kMostTokens) return;
       const auto [rows, columns] = tile_extents<Tile>(m, n);
       const CostedPlan costed = cheapest_plan<Tile>(rows, columns, k, most_parts, device);

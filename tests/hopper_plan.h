@@ -33,7 +33,7 @@ constexpr std::array<HopperCase, 15> hopper_cases() {
       {small_part, true, 1, 66, 4352, 72},
       {small_part, false, 4, 66, 512, 4096},
       {token_turns, false, 1, 385, 10752, 72},
-      {token_turns, true, 1, 257, 14336, 4096},
+      {token_turns, true, 1, 257, 14848, 136},
       {token_part, false, 1, 129, 8704, 72},
       {token_part, true, 1, 257, 6144, 72},
       {token_part, false, 3, 129, 4352, 4096},
