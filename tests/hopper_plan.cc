@@ -33,7 +33,7 @@ TEST_CASE("the products of LLaMA-3-8B take the tiles that were measured to be fa
            {turns, true, 1, 384, 2 * kHidden, kDim},
            {token_turns, true, 1, 320, 2 * kHidden, kDim},
            {token_part, true, 2, 320, kDim, kHidden},
-           {token_part, false, 1, 640, kDim, kHidden},
+           {token_part, true, 1, 640, kDim, kHidden},
            {medium_part, false, 1, 256, kQkv, kDim},
            {small_part, false, 1, 256, kDim, kDim},
            {small_part, true, 2, 128, kDim, kDim},
