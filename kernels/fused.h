@@ -65,8 +65,8 @@ struct QkvShape {
   }
 };
 
-/// What GemmKernel::hopper's rotated heads need: it stores boxes of 64 rows and 32 columns, two to 64 columns of a
-/// head.
+/// What GemmKernel::hopper's rotated heads need: it stores boxes of 32 columns, two to 64 columns of a head, and of up
+/// to 64 rows.
 constexpr bool hopper_takes(const QkvShape& shape) {
   const bool rows_are_neighbours = shape.rows == shape.seq || shape.seq % 64 == 0 ||
                                    (shape.kv_rows.capacity == shape.seq && shape.kv_rows.past == 0);

@@ -46,7 +46,6 @@ namespace fusebench::kernels::cuda {
 /// that are neighbours, without an exchange between threads. TMA brings them so: the 32 rows are three of a box's
 /// dimensions.
 inline CUtensorMap permuted_map(DType dtype, const void* weight, std::int64_t n, std::int64_t k, int box_rows) {
-  if (n % kPermutedRows != 0) throw std::invalid_argument("the Hopper product takes a multiple of 32 columns");
   return tensor_map(dtype, weight,
                     std::array{TensorDimension{k, 1, 64}, TensorDimension{2, k, 2}, TensorDimension{4, 8 * k, 4},
                                TensorDimension{4, 2 * k, 4},
@@ -56,7 +55,6 @@ inline CUtensorMap permuted_map(DType dtype, const void* weight, std::int64_t n,
 /// Of 16 neighbouring rows of the weight, the order in shared memory where they are a tile's rows: first those with
 /// even numbers. A thread has rows r and r + 8 of wgmma's, so it gets two neighbours.
 inline CUtensorMap paired_map(DType dtype, const void* weight, std::int64_t n, std::int64_t k, int box_rows) {
-  if (n % kPermutedRows != 0) throw std::invalid_argument("the Hopper product takes a multiple of 32 columns");
   return tensor_map(dtype, weight,
                     std::array{TensorDimension{k, 1, 64}, TensorDimension{8, 2 * k, 8}, TensorDimension{2, k, 2},
                                TensorDimension{n / 16, 16 * k, box_rows / 16}});
@@ -152,15 +150,17 @@ struct BoxTarget {
 /// The thread of a consumer that starts stores, and waits for them.
 __device__ __forceinline__ bool is_leader() { return threadIdx.x % 128 == 0; }
 
+__device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
+
 template <typename Epilogue>
 constexpr bool sums_squares = requires(const Epilogue& epilogue, const typename Epilogue::Row& row) {
   epilogue.store_squares(row, 0, 0.0f);
 };
 
-/// Tiles by turns alone, which many results come in; with others registers lack.
+/// Tiles by turns alone, which many results come in; with others registers lack. Not by tokens: those are few.
 template <typename Tile, typename Epilogue>
 __device__ __forceinline__ bool streams(const Epilogue& epilogue) {
-  if constexpr (Tile::by_turns && requires { epilogue.streams; }) {
+  if constexpr (Tile::by_turns && !Tile::by_tokens && requires { epilogue.streams; }) {
     return epilogue.streams;
   } else {
     return false;
@@ -172,9 +172,9 @@ __device__ __forceinline__ bool streams(const Epilogue& epilogue) {
 /// asked for rows below m and columns below n alone, and the following. Constants are an enum's, since nvcc, compiling
 /// for other devices, would call them unused.
 /// - `kFetchedChunks`: of how many chunks, which are 32 columns, the operands are read at a time, and the next ones
-///   while those are staged. One, and none ahead, where accumulators leave no room,
-/// - `kFetchesEarly`: whether the first are read while the last products are under way. Not where `row` waits for
-///   memory: that would hold up a stage.
+///   while those are staged. One, and none ahead, where accumulators leave no room; not by tokens,
+/// - `kFetchesEarly`: whether the first are read while the last products are under way; not by tokens. Not where `row`
+///   waits for memory: that would hold up a stage.
 /// - `kOutputs`: how many results eight columns of the product become, 8 or 4,
 /// - `put(row, column, operands, values, own, place)`: calls place(at, results) with arrays of 4 or 8 neighbouring
 ///   results. Places are counted from the staging buffer's first, 32 to a box, and `own` is where this thread's would
@@ -255,7 +255,6 @@ class OutgoingBand {
     typename Epilogue::Operands operands[2];
   };
 
-  __device__ __forceinline__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
   /// In the band.
   __device__ __forceinline__ static int row_in_box(int half) {
     return static_cast<int>(threadIdx.x) % 128 / 32 * 16 + lane() / 4 + half * 8;
@@ -341,7 +340,7 @@ class OutgoingBand {
 /// 64 columns of N tokens on their way out, where the operands have changed places. A thread has two neighbouring
 /// columns in a quarter of the tokens. It leaves those of 32 tokens in shared memory, and takes one token's 16 columns,
 /// eight of each 32, as the epilogues want them.
-template <typename T, typename Tile, int N, int Band, typename Epilogue>
+template <typename T, typename Tile, int N, typename Epilogue>
 class OutgoingTokens {
  public:
   static constexpr bool fetches_early = false;
@@ -407,7 +406,6 @@ class OutgoingTokens {
   static constexpr bool kHasRoom = Tile::bands == 1;  ///< in registers, for what both chunks read
   static_assert(!sums_squares<Epilogue> || kColumns == kSquaresColumns);
 
-  __device__ __forceinline__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
   __device__ __forceinline__ static int warp() { return static_cast<int>(threadIdx.x) % 128 / 32; }
   __device__ __forceinline__ static int token_in_group() { return warp() * 8 + lane() / 4; }
   __device__ __forceinline__ int col_at(int chunk) const { return first_col_ + chunk * 32 + lane() % 4 * 8; }
@@ -473,8 +471,8 @@ class OutgoingTokens {
 };
 
 template <typename T, typename Tile, int N, int Band, typename Epilogue>
-using Outgoing = std::conditional_t<Tile::by_tokens, OutgoingTokens<T, Tile, N, Band, Epilogue>,
-                                    OutgoingBand<T, Tile, N, Band, Epilogue>>;
+using Outgoing =
+    std::conditional_t<Tile::by_tokens, OutgoingTokens<T, Tile, N, Epilogue>, OutgoingBand<T, Tile, N, Band, Epilogue>>;
 
 /// The addresses of a stage's barriers, and what lies in it.
 template <typename Tile>
@@ -716,7 +714,7 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
     if (thread < kPair) hopper::barrier_arrive(ring.empty(stage), thread);
   };
   // The stages say nothing of whose turn it is, since a barrier's phases are told apart by their parity alone.
-  const auto turn_of = [](int consumer) { return 1 + Tile::consumers + consumer; };  // behind OutgoingBand's barriers
+  const auto turn_of = [](int consumer) { return 1 + Tile::consumers + consumer; };  // behind Outgoing's
   RingPlace<Tile::stages> place;
 
   // Where c has none of a consumer's rows; by turns there are no registers for it. One warp alone follows the stages,
@@ -809,7 +807,7 @@ __device__ __forceinline__ void consume(const Ring<Tile> ring, const Epilogue& e
     if (waits) hopper::named_sync(turn_of(warpgroup), 256);
     if (!Tile::by_turns && tile.row + first_row >= m) {
       pass_over_tile();
-    } else if (Tile::n == Tile::narrow_n || tile.is_wide) {
+    } else if (tile.is_wide) {
       make_bands.template operator()<Tile::n>(tile, is_first);
     } else {
       make_bands.template operator()<Tile::narrow_n>(tile, is_first);
@@ -880,10 +878,11 @@ void launch_hopper_tiles(const Exec& exec, const T* a, const T* weight, std::int
   const T* const columns = Tile::by_tokens ? a : weight;
   const auto epilogue = epilogue_of(Tile::box_rows);
   using Epilogue = std::remove_const_t<decltype(epilogue)>;
+  if (features % kPermutedRows != 0) throw std::invalid_argument("the Hopper product takes a multiple of 32 columns");
   require<Tile>(plan, m, k, device);
   constexpr DType dtype = std::is_same_v<T, __half> ? DType::fp16 : DType::bf16;
   const int shared_a = plan.beside ? kPair : 1, shared_b = plan.beside ? 1 : kPair;
-  constexpr int kAlignRows = Tile::by_tokens ? 16 : hopper::kAlignBytes / (Tile::k * 2);
+  constexpr int kAlignRows = hopper::kAlignBytes / (Tile::k * 2);  // by tokens all m are multiples of 32
   const int rest = static_cast<int>((m - 1) % Tile::m) + 1;
   const int last_rows = ceil_div(rest, shared_a * kAlignRows) * shared_a * kAlignRows;
   const auto rows_map = Tile::by_tokens ? paired_map : matrix_map;

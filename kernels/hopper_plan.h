@@ -15,7 +15,7 @@ namespace fusebench::kernels::cuda {
 /// Of the weight's neighbouring rows, so of c's columns, that TMA brings in another order, see permuted_map.
 constexpr int kPermutedRows = 32;
 
-/// Results leave in boxes of 64 rows and 32 columns.
+/// Results leave in boxes of 64 rows and 32 columns, or of fewer rows, see kTokenBoxRows.
 constexpr int kBoxRows = 64, kBoxColumns = 32, kBoxBytes = kBoxRows * kBoxColumns * 2;
 
 enum class Consumers : std::uint8_t { together, by_turns, together_on_parts };
@@ -28,7 +28,7 @@ constexpr int kPair = 2;      ///< blocks
 template <int Wide, int Narrow, int Stages, Consumers How, int StagingBytes>
 struct HopperTileLayout {
   static constexpr int m = 128, n = Wide, narrow_n = Narrow, k = 64, stages = Stages;
-  static constexpr int group_rows = 2048;  ///< rows of c that are worked on at one time, see TileSchedule
+  static constexpr int group_rows = 2048;  ///< rows of tiles' operand a that are read at one time, see TileSchedule
   static constexpr bool by_turns = How == Consumers::by_turns, has_parts = How == Consumers::together_on_parts;
   static constexpr int consumers = 2;                       ///< warpgroups
   static constexpr int readers = by_turns ? 1 : consumers;  ///< of a stage
@@ -62,8 +62,8 @@ struct HopperTile
   static_assert(Narrow / kPair % kPermutedRows == 0 && Narrow % 64 == 0);
 };
 
-/// Where the operands change places results leave in boxes of 32 tokens. In front of that a consumer exchanges their
-/// sums, in fp32, of 64 columns; rows of four more, so that the accesses of a warp do not meet in a bank.
+/// Where the operands change places results leave in boxes of 32 tokens. Before that a consumer exchanges their sums,
+/// in fp32, of 64 columns; rows of four more, so that the accesses of a warp do not meet in a bank.
 constexpr int kTokenBoxRows = 32, kTokenBoxBytes = kTokenBoxRows * kBoxColumns * 2;
 constexpr int kExchangePitch = (64 + 4) * 4, kExchangeBytes = kTokenBoxRows * kExchangePitch;
 
@@ -215,8 +215,9 @@ template <typename Tile>
 void require(const HopperPlan& plan, std::int64_t m, std::int64_t k, HopperDevice device) {
   const std::int64_t tiles = pair_tiles<Tile>(m, plan);
   if (tiles > INT32_MAX / 2) throw std::invalid_argument("a product of over 2^30 tiles");
-  if (Tile::narrow_n == Tile::n && plan.columns.narrow > 0)
+  if (Tile::narrow_n == Tile::n && plan.columns.narrow > 0) {
     throw std::invalid_argument("a tile without narrow columns");
+  }
   if (plan.rows.arrivals != nullptr &&
       (plan.parts > 1 || plan.beside || !can_halve_rows<Tile>(m, plan.columns, device))) {
     throw std::invalid_argument("rows of tiles that cannot be halved");
@@ -228,7 +229,8 @@ void require(const HopperPlan& plan, std::int64_t m, std::int64_t k, HopperDevic
   }
 }
 
-/// Whether rows should be halved: where columns are spread. In step they would be read more often.
+/// Whether rows should be halved: where columns are spread. In step they would be read more often. Not by tokens, of
+/// which all columns are worked on at one time: the weight's rows need not stay.
 template <typename Tile>
 bool halves_rows(std::int64_t m, std::int64_t k, const HopperPlan& plan, HopperDevice device) {
   const bool pays = !Tile::has_parts && !Tile::by_tokens && !plan.beside && group_stays_in_l2<Tile>(k, device);
@@ -245,8 +247,8 @@ struct CostedPlan {
 /// warpgroup has twice the rows, as twelve; to add parts up costs 1600 columns times slices, 4 us, and three slices for
 /// each part. Where rows are too long for L2, the narrower tiles by turns cost more, as they read them more often;
 /// tiles beside each other read more as well, and those of halved rows less. Token tiles take longer by 8%, or 5%
-/// beside each other, where the weight comes to both of a pair's. Memory brings a slice of n columns in the time of
-/// kFromMemory · n.
+/// beside each other, where the weight comes to both of a pair's. Memory brings a slice of n rows of the weight in the
+/// time of kFromMemory · n.
 template <typename Tile>
 CostedPlan cost_plan(std::int64_t m, std::int64_t n, std::int64_t k, bool beside, int parts, HopperDevice device) {
   const std::int64_t tall = tall_tiles<Tile>(m, beside), at_once = device.pairs / parts;

@@ -83,6 +83,8 @@ TEST_CASE("a Hopper product refuses plans that its tiles cannot follow") {
   const HopperPlan beside{.columns = {1, 0}, .beside = true};
   const HopperPlan split{.columns = {1, 0}, .parts = 4, .part_sums = {&sums, &finished}};
   check_refused<HopperTurnTile>(128, 512, halved);  // one row of tiles
+  check_refused<HopperLargeTile>(128, 256, {.columns = {1, 1}});
+  check_refused<HopperTokenPartTile>(128, 256, {.columns = {1, 1}});
   CHECK_NOTHROW(require<HopperLargeTile>(beside, 300, 512, kH200));
   CHECK_NOTHROW(require<HopperTurnTile>(beside, 300, 512, kH200));
   CHECK_NOTHROW(require<HopperPartTile>(split, 128, 256, kH200));  // four slices

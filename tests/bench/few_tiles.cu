@@ -22,7 +22,7 @@ using namespace fusebench;
 using namespace fusebench::kernels;
 using namespace fusebench::kernels::cuda;
 using testing::DeviceBuffer;
-using testing::PlainTile;
+using testing::plain_tile_of;
 using T = __nv_bfloat16;
 
 constexpr int kRounds = 15;
@@ -70,9 +70,9 @@ void add_plan(std::vector<Contender>& contenders, const std::string& tile, Task 
   const std::string name = tile + (beside ? ", beside" : "") + ", " + std::to_string(parts) + " parts, cost " +
                            std::to_string(static_cast<int>(costed.cost));
   contenders.push_back({name, [task, plan, &of] {
-                          launch_hopper_tiles<Tile>(
-                              {Backend::cuda, nullptr}, of.a.data(), of.weight.data(), task.m, task.n, task.k,
-                              testing::plain_tile_of(DType::bf16, of.c.data(), task.m, task.n), plan);
+                          launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, of.a.data(), of.weight.data(), task.m,
+                                                    task.n, task.k,
+                                                    plain_tile_of(DType::bf16, of.c.data(), task.m, task.n), plan);
                         }});
 }
 

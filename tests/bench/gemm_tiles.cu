@@ -28,7 +28,7 @@ using namespace fusebench;
 using namespace fusebench::kernels;
 using namespace fusebench::kernels::cuda;
 using testing::DeviceBuffer;
-using testing::PlainTile;
+using testing::plain_tile_of;
 
 constexpr double kTurnSeconds = 0.4;  // of which the first half settles the clock
 constexpr int kRounds = 5;
@@ -134,8 +134,7 @@ void compare(std::int64_t m, std::int64_t n, std::int64_t k, Device& device, cub
           {name + (halves ? ", rows halved" : ""), [&, columns, halves, partitions] {
              const RowPlan rows = halves ? RowPlan{&next_launch_counters()->arrivals, *partitions} : RowPlan{};
              launch_hopper_tiles<Tile>({Backend::cuda, nullptr}, a.data(), weight.data(), m, n, k,
-                                       testing::plain_tile_of(DType::fp16, c.data(), m, n),
-                                       {.columns = columns, .rows = rows});
+                                       plain_tile_of(DType::fp16, c.data(), m, n), {.columns = columns, .rows = rows});
            }});
     }
   };

@@ -48,14 +48,24 @@ void for_hopper_tiles(F&& f) {
   for_part_tiles(f);
 }
 
-/// Rows of the product that a tile has, and its columns; where the operands change places a pair's, which lie beside
-/// each other.
+/// A product's m and n.
+struct ProductExtents {
+  std::int64_t tokens, features;
+};
+
+/// Those that tiles of so many rows and columns in all cover, the reverse of tile_extents.
 template <typename Tile>
-constexpr TileExtents extents_of() {
+constexpr ProductExtents product_of(std::int64_t rows, std::int64_t columns) {
   if constexpr (is_hopper<Tile>) {
-    if (Tile::by_tokens) return {Tile::n, Tile::m * kPair};
+    if (Tile::by_tokens) return {columns, rows};
   }
-  return {Tile::m, Tile::n};
+  return {rows, columns};
+}
+
+/// Of a pair's tiles, which lie above each other.
+template <typename Tile>
+constexpr std::int64_t pair_features() {
+  return Tile::by_tokens ? Tile::m * kPair : Tile::n;
 }
 
 /// Wide columns of tiles alone, narrow ones alone, and some of each.
@@ -123,7 +133,7 @@ void check_product_rows(std::int64_t m, std::int64_t n, std::int64_t k) {
   CAPTURE(m, n, k, Tile::n);
   const std::vector<__half> a = draw<__half>(m * k, 1), weight = draw<__half>(n * k, 2);
   const DeviceBuffer<__half> device_a(a), device_weight(weight);
-  std::vector<std::int64_t> rows{0, 15, 16, 63, 64, 127, 128, 129};
+  std::vector<std::int64_t> rows{0, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128, 129, 159, 160};
   std::erase_if(rows, [&](std::int64_t row) { return row >= m; });
   std::vector<__half> a_rows;
   for (const std::int64_t row : rows) a_rows.insert(a_rows.end(), a.begin() + row * k, a.begin() + (row + 1) * k);
@@ -184,18 +194,19 @@ void check_both_types(std::int64_t m, std::int64_t n, std::int64_t k) {
 
 template <typename Tile, bool Aligned>
 void check_pipeline() {
+  constexpr ProductExtents one = product_of<Tile>(Tile::m, Tile::n);
   for (const int slices : {1, Tile::stages - 1, Tile::stages, Tile::stages + 1, 5, 2 * Tile::stages + 1}) {
-    check_both_types<Tile, Aligned>(Tile::m, Tile::n, slices * Tile::k);
+    check_both_types<Tile, Aligned>(one.tokens, one.features, slices * Tile::k);
   }
 }
 
 template <typename Tile, bool Aligned>
 void check_edges(std::int64_t k = 40) {
-  constexpr std::int64_t unit = is_hopper<Tile> ? kPermutedRows : 1, rows = extents_of<Tile>().rows;
-  constexpr std::int64_t columns = extents_of<Tile>().columns;
+  constexpr std::int64_t unit = is_hopper<Tile> ? kPermutedRows : 1;
+  constexpr ProductExtents one = product_of<Tile>(Tile::m, Tile::n);
   for (const std::int64_t m :
-       {std::int64_t{1}, std::int64_t{33}, std::int64_t{64}, std::int64_t{65}, rows - 1, rows + 1}) {
-    for (const std::int64_t n : {unit, 33 * unit, columns - unit, columns + unit}) {
+       {std::int64_t{1}, std::int64_t{33}, std::int64_t{64}, std::int64_t{65}, one.tokens - 1, one.tokens + 1}) {
+    for (const std::int64_t n : {unit, 33 * unit, one.features - unit, one.features + unit}) {
       check_both_types<Tile, Aligned>(m, n, k);
     }
   }
@@ -255,20 +266,22 @@ TEST_CASE("a Hopper product is right with every number of slices, on full tiles 
 TEST_CASE("a Hopper product is right from wave to wave, with the ring at every place") {
   if (skip_without_hopper()) return;
   for_hopper_tiles([&]<typename Tile>() {
-    // A second group of rows, a last block with one row, and three rounds.
-    const std::int64_t m = 2048 + Tile::m + 1, n = 17 * Tile::n + kPermutedRows;
-    check_both_types<Tile, true>(m, n, 24);
-    check_product<Tile, true, __half>(m, n, (Tile::stages + 1) * Tile::k);
-    check_product<Tile, true, __half>(Tile::m + 1, 3 * Tile::n + kPermutedRows, 8192);  // rows too long to stay in L2
+    // A second group of rows, a last tile with as few rows as can be, and three rounds.
+    constexpr ProductExtents many = product_of<Tile>(Tile::group_rows + Tile::m, 17 * Tile::n);
+    constexpr ProductExtents few = product_of<Tile>(Tile::m, 3 * Tile::n);
+    check_both_types<Tile, true>(many.tokens + 1, many.features + kPermutedRows, 24);
+    check_product<Tile, true, __half>(many.tokens + 1, many.features + kPermutedRows, (Tile::stages + 1) * Tile::k);
+    // Rows too long to stay in L2.
+    check_product<Tile, true, __half>(few.tokens + 1, few.features + kPermutedRows, 8192);
   });
 }
 
 TEST_CASE("a Hopper product is right over many tiles of each block, for both of its consumers") {
   if (skip_without_hopper()) return;
   for_types<HopperLargeTile, HopperTurnTile, HopperTokenTurnTile>([&]<typename Tile>() {
-    for (const std::int64_t m : {1, 130}) {  // 1: the second block of a pair has no rows
-      for (const int tiles : {3, 4}) {       // and one more in all
-        const std::int64_t n = hopper_device().pairs * extents_of<Tile>().columns * tiles + kPermutedRows;
+    for (const std::int64_t m : {1, Tile::by_tokens ? 161 : 130}) {  // with 1 the second block of a pair has no rows
+      for (const int tiles : {3, 4}) {                               // and one more in all
+        const std::int64_t n = hopper_device().pairs * pair_features<Tile>() * tiles + kPermutedRows;
         for (const int slices : {1, 2, Tile::stages - 1, Tile::stages, Tile::stages + 1, 2 * Tile::stages + 1}) {
           check_product_rows<Tile>(m, n, slices * Tile::k - 24);
         }
@@ -283,7 +296,7 @@ TEST_CASE("a Hopper product is right where every other tile goes through k from 
     const std::int64_t k = hopper_device().l2_bytes / (4 * Tile::group_rows) / 8 * 8 + 8;  // too long to stay in L2
     REQUIRE_FALSE(group_stays_in_l2<Tile>(k, hopper_device()));
     // Two tiles a pair.
-    check_product_rows<Tile>(130, hopper_device().pairs * extents_of<Tile>().columns + kPermutedRows, k);
+    check_product_rows<Tile>(130, hopper_device().pairs * pair_features<Tile>() + kPermutedRows, k);
   });
 }
 
@@ -316,17 +329,20 @@ TEST_CASE("a Hopper product does not depend on what a stage held beyond its rows
 TEST_CASE("a Hopper product is right where pairs of blocks have parts of k", "[large]") {
   if (skip_without_hopper()) return;
   for_part_tiles([&]<typename Tile>() {
+    constexpr ProductExtents one = product_of<Tile>(Tile::m, Tile::n),
+                             some = product_of<Tile>(2 * Tile::m, 9 * Tile::n),
+                             tall = product_of<Tile>(Tile::group_rows + Tile::m, 2 * Tile::n);
     for (const int parts : kParts) {  // each of as many slices as the pipeline's borders are, or of one less
       for (const int slices : {1, Tile::stages - 1, Tile::stages, Tile::stages + 1, 2 * Tile::stages + 1}) {
         for (const int fewer : {0, 1}) {
           const int k = (parts * slices - fewer) * Tile::k;
-          if (k >= parts * Tile::k) check_both_types<Tile, true>(Tile::m, Tile::n, k);
+          if (k >= parts * Tile::k) check_both_types<Tile, true>(one.tokens, one.features, k);
         }
       }
       check_edges<Tile, true>(parts * Tile::k - 24);
     }
-    check_both_types<Tile, true>(2 * Tile::m + 1, 9 * Tile::n + kPermutedRows, 5 * Tile::k);
-    check_product<Tile, true, __half>(2048 + Tile::m + 1, 2 * Tile::n + kPermutedRows, 5 * Tile::k);  // a second group
+    check_both_types<Tile, true>(some.tokens + 1, some.features + kPermutedRows, 5 * Tile::k);
+    check_product<Tile, true, __half>(tall.tokens + 1, tall.features + kPermutedRows, 5 * Tile::k);  // a second group
   });
 }
 

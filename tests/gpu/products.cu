@@ -359,14 +359,16 @@ TEST_CASE("Hopper products agree with the portable ones in every tile") {
 // The tiles named are those of 132 multiprocessors.
 TEST_CASE("Hopper products agree with the portable ones over many tiles and slices") {
   if (skip_without_hopper()) return;
+  DeviceBuffer<float> sums(kernels::part_sums_bytes(kernels::multiprocessors(), 1, 1) / sizeof(float));
+  const ProductKernel on_parts{GemmKernel::hopper, sums.data()};
   for_types<__half, __nv_bfloat16>([&]<typename T>() {
-    check_residual_agrees<T>(66, 12704, 7616);   // 119 slices
-    check_residual_agrees<T>(193, 33824, 72);    // wide tiles, three a pair
-    check_residual_agrees<T>(129, 50720, 72);    // and narrow ones, five a pair
-    check_residual_agrees<T>(320, 4096, 14336);  // token tiles, beside each other and on parts of k
-    check_residual_agrees<T>(640, 4096, 4096);   // neither
-    check_swiglu_agrees<T>(150, 14336, 4096);    // by turns
-    check_swiglu_agrees<T>(320, 14336, 4096);    // and beside each other
+    check_residual_agrees<T>(66, 12704, 7616);             // 119 slices
+    check_residual_agrees<T>(193, 33824, 72);              // wide tiles, three a pair
+    check_residual_agrees<T>(129, 50720, 72);              // and narrow ones, five a pair
+    check_residual_agrees<T>(320, 4096, 14336, on_parts);  // token tiles, beside each other and on parts of k
+    check_residual_agrees<T>(640, 4096, 4096, on_parts);   // beside each other alone
+    check_swiglu_agrees<T>(150, 14336, 4096);              // by turns
+    check_swiglu_agrees<T>(320, 14336, 4096);              // and beside each other
     check_swiglu_agrees<T>(66, 6352, 7616);
     check_swiglu_agrees<T>(2200, 6000, 328);  // wide and narrow tiles, two groups of rows
     check_swiglu_agrees<T>(2500, 16000, 72);  // more than L2 holds, so that it streams
