@@ -335,8 +335,6 @@ class AttentionWarp {
   }
 
  private:
-  static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
-
   /// The block's row that a lane's accumulators 2 · half and 2 · half + 1 belong to.
   __device__ __forceinline__ int row(int m, int half) const { return first_row_ + m * 16 + half * 8 + lane() / 4; }
 

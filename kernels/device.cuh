@@ -82,6 +82,9 @@ __device__ __forceinline__ std::int64_t grid_thread() {
 }
 __device__ __forceinline__ std::int64_t grid_threads() { return static_cast<std::int64_t>(gridDim.x) * blockDim.x; }
 
+/// In its warp.
+__device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
+
 /// Whether 16-byte accesses may start at `data`.
 inline bool is_aligned_16(const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; }
 

@@ -150,8 +150,6 @@ struct BoxTarget {
 /// The thread of a consumer that starts stores, and waits for them.
 __device__ __forceinline__ bool is_leader() { return threadIdx.x % 128 == 0; }
 
-__device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
-
 template <typename Epilogue>
 constexpr bool sums_squares = requires(const Epilogue& epilogue, const typename Epilogue::Row& row) {
   epilogue.store_squares(row, 0, 0.0f);

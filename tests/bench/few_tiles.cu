@@ -51,7 +51,7 @@ struct Buffers {
         phases(std::vector<float>(task.m * kHeadDim / 2, 0.7f)),
         squares(std::vector<float>(task.m, 4096.0f)),
         fold(std::vector<float>{1.0f}),
-        part_sums(part_sums_bytes(multiprocessors(), 1, 1) / sizeof(float)) {}
+        part_sums(testing::part_sums_buffer()) {}
 
   DeviceBuffer<T> a, weight, residual, c;
   DeviceBuffer<float> phases, squares, fold;

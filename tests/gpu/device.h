@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/device.cuh"
+#include "kernels/fused.h"
 #include "tests/skip.h"
 
 namespace fusebench::testing {
@@ -121,6 +122,11 @@ class DeviceBuffer {
   std::int64_t lead_;
   std::int64_t tail_;
 };
+
+/// Memory for the part sums of any product that may split k.
+inline DeviceBuffer<float> part_sums_buffer() {
+  return DeviceBuffer<float>(kernels::part_sums_bytes(kernels::multiprocessors(), 1, 1) / sizeof(float));
+}
 
 constexpr std::int64_t output_guard = 128;  ///< elements: 256 bytes of a 16-bit type, so that alignment is kept
 

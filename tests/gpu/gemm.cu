@@ -84,7 +84,7 @@ constexpr std::array kParts{2, 3, 8};
 template <typename Tile>
 std::vector<HopperPlan> plans(std::int64_t tokens, std::int64_t features, std::int64_t k) {
   const auto [m, n] = tile_extents<Tile>(tokens, features);
-  static DeviceBuffer<float> sums(kernels::part_sums_bytes(kernels::multiprocessors(), 1, 1) / sizeof(float));
+  static DeviceBuffer<float> sums = part_sums_buffer();
   std::vector<HopperPlan> plans;
   for (const bool beside : {false, true}) {
     for (const ColumnPlan columns : column_plans<Tile>(beside ? kernels::ceil_div<std::int64_t>(n, kPair) : n)) {

@@ -12,7 +12,7 @@ namespace fusebench::testing {
 /// it says is checked where the device is as large as kH200.
 template <typename F>
 void for_hopper_cases(F&& f) {
-  DeviceBuffer<float> sums(kernels::part_sums_bytes(kernels::multiprocessors(), 1, 1) / sizeof(float));
+  DeviceBuffer<float> sums = part_sums_buffer();
   const kernels::cuda::HopperDevice device = kernels::cuda::hopper_device();
   for (const HopperCase& c : hopper_cases()) {
     if (device.pairs == kH200.pairs) check_chosen(c, device);

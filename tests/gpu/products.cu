@@ -359,7 +359,7 @@ TEST_CASE("Hopper products agree with the portable ones in every tile") {
 // The tiles named are those of 132 multiprocessors.
 TEST_CASE("Hopper products agree with the portable ones over many tiles and slices") {
   if (skip_without_hopper()) return;
-  DeviceBuffer<float> sums(kernels::part_sums_bytes(kernels::multiprocessors(), 1, 1) / sizeof(float));
+  DeviceBuffer<float> sums = part_sums_buffer();
   const ProductKernel on_parts{GemmKernel::hopper, sums.data()};
   for_types<__half, __nv_bfloat16>([&]<typename T>() {
     check_residual_agrees<T>(66, 12704, 7616);             // 119 slices
